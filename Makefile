@@ -1,0 +1,46 @@
+# make run    set up and run the main job      make lint    style and types
+# make test   set up, lint and test            make bench   benchmarks against peers, one table
+.PHONY: run test lint bench constraints clean
+.DELETE_ON_ERROR:
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+run: .venv/installed
+	$(BIN)/uqno plan --alpha 0.1 --delta 0.02 --functions 500 --points 256
+	$(BIN)/uqno data example --out data/example.npz
+	$(BIN)/uqno calibrate data/example.npz --alpha 0.1 --delta 0.02 --out runs/example/calibration.json
+
+test: lint
+	$(BIN)/python -m pytest -n auto
+
+lint: .venv/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/installed-dev
+	$(BIN)/python -m benchmarks
+
+# Each stamp is written last, so an interrupted set-up starts again and a finished one is skipped.
+.venv/created:
+	@$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.version_info >= (3, 11) or sys.exit(f"uqno needs Python 3.11 or newer, this is {v}: make PYTHON=python3.11")'
+	$(PYTHON) -m venv .venv
+	@touch $@
+
+.venv/installed: .venv/created pyproject.toml constraints.txt
+	$(PIP) install -q -c constraints.txt -e .
+	@touch $@
+
+.venv/installed-dev: .venv/created pyproject.toml constraints.txt
+	$(PIP) install -q -c constraints.txt -e '.[dev,neuralop]'
+	@touch $@ .venv/installed
+
+# Today's newest versions of everything, in a throw-away environment.
+constraints:
+	$(PYTHON) -m venv .venv/fresh && .venv/fresh/bin/pip install -q torch==2.13.0 '.[dev,neuralop,cluster,mesh]'
+	(head -n 2 constraints.txt; .venv/fresh/bin/pip freeze | grep == | sed 's/+cpu//' | grep -v '^uqno' | sort -f) > constraints.new
+	mv constraints.new constraints.txt && rm -rf .venv/fresh
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
