@@ -1,1 +1,34 @@
-"""x"""
+"""Calibrated uncertainty over whole functions for neural operators."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from uqno.conformal import Calibration, InfeasibleError, Plan, calibrate, plan
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Calibration": "uqno.conformal",
+    "InfeasibleError": "uqno.conformal",
+    "Plan": "uqno.conformal",
+    "calibrate": "uqno.conformal",
+    "plan": "uqno.conformal",
+}
+__all__ = ["Calibration", "InfeasibleError", "Plan", "calibrate", "plan"]
+
+
+def __getattr__(name: str) -> object:
+    """Import what is used when it is used: `import uqno` itself costs nothing."""
+    if name in _HOME:
+        found = getattr(import_module(_HOME[name]), name)
+    elif name in ("conformal",):
+        found = import_module(f"uqno.{name}")
+    else:
+        raise AttributeError(f"module 'uqno' has no attribute {name!r}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,203 @@
+"""The command line: argument parsing and printing, nothing else."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import click
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from uqno import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+app = typer.Typer(
+    help="Calibrated uncertainty over whole functions for neural operators.",
+    no_args_is_help=True,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+data_app = typer.Typer(help="Make data sets.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
+out = Console(highlight=False)
+
+
+class Sampling(StrEnum):
+    grid = "grid"
+    iid = "iid"
+    hoeffding = "hoeffding"
+
+
+Alpha = Annotated[float, typer.Option(help="Share of the domain that may be missed, in (0, 1).")]
+Delta = Annotated[float, typer.Option(help="Share of functions that may fail, in (0, 1).")]
+Design = Annotated[
+    Sampling,
+    typer.Option(
+        help="How functions are observed: on a grid that is the domain (grid), at points drawn "
+        "independently from it (iid), or the latter by the paper's rule (hoeffding)."
+    ),
+]
+Confidence = Annotated[
+    float | None,
+    typer.Option(help="Promise it for this very calibration set, with this probability."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+
+def version(wanted: bool) -> None:
+    if wanted:
+        out.print(f"uqno {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    show: Annotated[
+        bool, typer.Option("--version", callback=version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def plan(
+    alpha: Alpha = 0.1,
+    delta: Delta = 0.02,
+    functions: Annotated[int, typer.Option(help="Calibration functions, n.")] = 500,
+    points: Annotated[int, typer.Option(help="Points of each function, m.")] = 1849,
+    sampling: Design = Sampling.grid,
+    confidence: Confidence = None,
+    as_json: Json = False,
+) -> None:
+    """Is the guarantee feasible with these numbers, and if not, what would be?"""
+    from uqno.conformal import plan as make_plan
+
+    p = make_plan(alpha, delta, functions, points, sampling.value, confidence)
+    if as_json:
+        out.print_json(json.dumps({**asdict(p), "words": str(p)}))
+        return
+    out.print(("[bold green]" if p.feasible else "[bold red]") + escape(str(p)))
+    table = Table("", "given", "smallest that works", box=None, padding=(0, 2, 0, 0))
+    for name, given, least in [
+        ("functions n", f"{p.functions}", p.smallest_functions),
+        ("points m", f"{p.points}", p.smallest_points),
+        ("alpha", f"{p.alpha:g}", p.smallest_alpha),
+        ("delta", f"{p.delta:g}", p.smallest_delta),
+    ]:
+        table.add_row(name, given, _least(least))
+    out.print(table)
+
+
+def _least(value: float | None) -> str:
+    from uqno.conformal.words import rounded_up
+
+    if value is None:
+        return "none"
+    if isinstance(value, float):
+        return rounded_up(value) if value else "any"
+    return f"{value}"
+
+
+@app.command()
+def calibrate(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help=".npz, NetCDF or .zarr with prediction, truth, radius and optionally weights; "
+            "the first dimension counts the functions."
+        ),
+    ],
+    alpha: Alpha = 0.1,
+    delta: Delta = 0.02,
+    sampling: Design = Sampling.grid,
+    confidence: Confidence = None,
+    to: Annotated[Path, typer.Option("--out", help="Where the calibration is written.")] = Path(
+        "calibration.json"
+    ),
+    as_json: Json = False,
+) -> None:
+    """Find the scale of the radius that carries the guarantee, from held-out functions."""
+    from uqno.conformal import calibrate as make_calibration
+    from uqno.data.files import open_calibration, write_whole
+
+    with progress_bar("calibrating", quiet=as_json) as advance:
+        data = open_calibration(file, advance)
+        cal = make_calibration(
+            data.error, data.radius, alpha, delta, sampling.value, data.weights, confidence
+        )
+    write_whole(to, lambda aside: aside.write_text(cal.to_json() + "\n", encoding="utf8"))
+    if as_json:
+        out.print_json(json.dumps({**json.loads(cal.to_json()), "guarantee": cal.guarantee}))
+        return
+    points = f"{cal.points}" if cal.points == cal.points_max else f"{cal.points}–{cal.points_max}"
+    out.print(
+        f"[bold]scale = {cal.scale:.6g}[/]   from {cal.functions} functions of {points} points, "
+        f"alpha = {cal.alpha:g}, delta = {cal.delta:g}, {cal.sampling}"
+    )
+    out.print(f"[green]{escape(cal.guarantee)}[/]")
+    out.print(f"written to {escape(str(to))}", soft_wrap=True)
+
+
+@data_app.command()
+def example(
+    to: Annotated[Path, typer.Option("--out", help="A .npz file.")] = Path("data/example.npz"),
+    functions: Annotated[int, typer.Option(min=1, help="Functions.")] = 500,
+    points: Annotated[int, typer.Option(min=2, help="Points of each function.")] = 256,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+) -> None:
+    """Write a small synthetic set to try `uqno calibrate` on."""
+    from uqno.data.example import write_example
+
+    write_example(to, functions, points, seed)
+    out.print(
+        f"{functions} functions of {points} points written to {escape(str(to))}", soft_wrap=True
+    )
+
+
+@contextmanager
+def progress_bar(what: str, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """A bar on stderr that vanishes when done; nothing where stderr is not a terminal."""
+    console = Console(stderr=True, quiet=quiet or not sys.stderr.isatty())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def main() -> None:
+    """Run; what the user can mend is said in one line on stderr, with exit code 2."""
+    try:
+        code = app(standalone_mode=False)
+    except click.exceptions.Abort:
+        fail("stopped", 130)
+    except KeyboardInterrupt:
+        fail("stopped", 130)
+    except click.ClickException as why:
+        context = getattr(why, "ctx", None)
+        where = context.command_path if context else "uqno"
+        fail(f"{why.format_message()} ({where} --help explains)", 2)
+    except (ValueError, OSError) as why:
+        fail(str(why), 2)
+    sys.exit(code or 0)
+
+
+def fail(message: str, code: int) -> None:
+    print(f"uqno: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(code)

@@ -1,0 +1,230 @@
+"""Errors and radii of calibration functions → λ̂ and the guarantee that it carries."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqno.conformal import checks, words
+from uqno.conformal.checks import InfeasibleError, Mixed, Sampling, Share
+from uqno.conformal.functions import Functions
+from uqno.conformal.ranks import Ranks, Request
+from uqno.conformal.rules import rule_for
+from uqno.conformal.scores import coverage, each_score, each_weighted_score
+
+Reals = NDArray[np.float64]
+
+FORMAT = "uqno.calibration"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """λ̂ with all that its guarantee says. Two are equal when they promise the same."""
+
+    scale: float
+    """λ̂: the band is the prediction ± scale · radius."""
+    ranks: Ranks
+    """(k, j); k belongs to the smallest number of points where functions differ in it."""
+    functions: int
+    """n, the number of calibration functions."""
+    points: int
+    """m, the points of a function; the smallest where they differ, `points_max` the largest."""
+    points_max: int
+    alpha: float
+    delta: float
+    sampling: Sampling
+    confidence: float | None = None
+    weighted: bool = False
+    mixed: Mixed = "own"
+    created: str = field(default="", compare=False)
+    """When, in UTC."""
+
+    @property
+    def guarantee(self) -> str:
+        """What is promised and what is not, to quote."""
+        return words.guarantee(self)
+
+    def coverage(self, error: Any, radius: Any, weights: Any = None) -> Reals:
+        """The covered share of each function, (n,): where ‖error‖ / radius ≤ λ̂."""
+        return coverage(error, radius, self.scale, weights)
+
+    def to_json(self) -> str:
+        return json.dumps({"format": FORMAT, "version": VERSION, **asdict(self)}, indent=2)
+
+    @classmethod
+    def from_json(cls, text: str) -> Calibration:
+        """The calibration that `to_json` wrote; anything else is refused by name."""
+        return _from_json(text)
+
+
+def calibrate(
+    error: Any,
+    radius: Any,
+    alpha: Share,
+    delta: Share,
+    sampling: str = "grid",
+    weights: Any = None,
+    confidence: Share | None = None,
+    *,
+    ranks: Ranks | None = None,
+    mixed: str = "own",
+    seed: int = 0,
+) -> Calibration:
+    """λ̂ such that P[ at least 1 − α of a new function lies in the band ] ≥ 1 − δ.
+
+    error: ‖u − Ĝ(a)‖ or the signed difference, (n, *points), or vectors (n, *points, d); or an
+        iterable with one array a function: different lengths, streamed, only scores are kept.
+    radius: E(a) ≥ 0, (n, *points) or an iterable alike.
+    sampling: "grid", the points are the domain; "iid", they are independent draws from it;
+        "hoeffding", the paper's rule for such draws with its ranks corrected.
+    weights: μ, (*points) or one a function; with "grid".
+    confidence: for a promise that holds for this very calibration set, with this probability.
+    ranks: an admissible pair of your own choice, made without the calibration scores.
+    mixed: where functions have different numbers of points drawn at random: "own", each its own
+        rank (the number of points is part of the random draw); "subsample", all are reduced at
+        random (by `seed`) to the smallest number.
+
+    >>> rng = np.random.default_rng(0)
+    >>> cal = calibrate(rng.normal(size=(200, 50)), np.ones((200, 50)), alpha=0.1, delta=0.05)
+    >>> cal.ranks, round(cal.scale, 3)
+    (Ranks(point=45, function=191), 1.937)
+    """
+    request = Request.of(alpha, delta, sampling, confidence)
+    way = checks.mixed(mixed, request.sampling)
+    functions = Functions(error, radius, weights)
+    if functions.sizes is not None:
+        checks.functions(len(functions.sizes))
+    if weights is not None:
+        checks.weights_design(request.sampling)
+    if way == "subsample":
+        functions = _subsampled(functions, seed)
+    rule = rule_for(request, functions.sizes, ranks)
+
+    sizes: list[int] = []
+    parts: list[tuple[int, Reals]] = []
+    each = (
+        each_score(functions, rule.point_ranks, rule.largest())
+        if weights is None
+        else each_weighted_score(functions, 1 - request.alpha)
+    )
+    for points, some in each:
+        sizes += [points] * len(some)
+        parts.append((points, some))
+    checks.functions(len(sizes))
+    pair, pick = rule.decide(sizes)
+    scores = np.concatenate([pick(m, s) for m, s in parts])
+    return Calibration(
+        scale=_finite_scale(scores, pair.function),
+        ranks=pair if weights is None else Ranks(None, pair.function),
+        functions=len(sizes),
+        points=min(sizes),
+        points_max=max(sizes),
+        alpha=float(request.alpha),
+        delta=float(request.delta),
+        sampling=request.sampling,
+        confidence=None if request.confidence is None else float(request.confidence),
+        weighted=weights is not None,
+        mixed=way,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def _finite_scale(scores: Reals, j: int) -> float:
+    scale = float(np.partition(scores, j - 1)[j - 1])
+    if not isfinite(scale):
+        raise InfeasibleError(
+            f"more than {scores.size - j} of {scores.size} functions have a zero radius where the "
+            "error is not, at more points than alpha allows: no finite scale is valid; give the "
+            "radius a positive floor"
+        )
+    return scale
+
+
+def _subsampled(functions: Functions, seed: int) -> Functions:
+    """Every function at min m points, drawn without replacement by (seed, function)."""
+    if functions.sizes is None:
+        raise ValueError(
+            "mixed = 'subsample' must know the smallest number of points beforehand: pass lists "
+            "or arrays instead of iterators, or mixed='own'"
+        )
+    least = min(functions.sizes)
+
+    def drawn(values: Any) -> list[Any]:
+        out = []
+        for i, (v, m) in enumerate(zip(values, functions.sizes or (), strict=True)):
+            index = np.random.default_rng([seed, i]).permutation(m)[:least]
+            flat = np.asarray(v)
+            out.append(flat.reshape(m, *flat.shape[1:])[index] if flat.ndim else flat)
+        return out
+
+    return Functions(drawn(functions.error), drawn(functions.radius))
+
+
+# --- files -----------------------------------------------------------------------------------
+
+
+def _from_json(text: str) -> Calibration:
+    try:
+        found = json.loads(text, parse_constant=lambda name: None)
+    except ValueError as why:
+        raise ValueError(f"not a calibration: the text is not JSON ({why})") from None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise ValueError(f"not a calibration: expected JSON with format = {FORMAT!r}")
+    version = found.get("version")
+    if version != VERSION:
+        raise ValueError(
+            f"the calibration has format version {version!r}, this uqno reads {VERSION}: "
+            "use the uqno that wrote it, or a newer one"
+        )
+    content = {name: value for name, value in found.items() if name not in ("format", "version")}
+    names = set(Calibration.__dataclass_fields__)
+    if set(content) != names:
+        missing, unknown = sorted(names - set(content)), sorted(set(content) - names)
+        raise ValueError(f"not a whole calibration: missing {missing}, unknown {unknown}")
+    return _checked_content(content)
+
+
+def _checked_content(content: dict[str, Any]) -> Calibration:
+    """Files may come from anywhere: each field is checked as if a caller had passed it."""
+    scale, created, ranks = content["scale"], content["created"], content["ranks"]
+    if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 <= scale < np.inf:
+        raise ValueError(f"scale = {scale!r} in the calibration must be a finite number ≥ 0")
+    if not isinstance(created, str) or not isinstance(content["weighted"], bool):
+        raise ValueError("created must be text and weighted true or false in the calibration")
+    if not isinstance(ranks, dict) or set(ranks) != {"point", "function"}:
+        raise ValueError(f"ranks = {ranks!r} in the calibration must hold point and function")
+    request = Request.of(
+        content["alpha"], content["delta"], content["sampling"], content["confidence"]
+    )
+    n, m = (
+        checks.count("functions", content["functions"]),
+        checks.count("points", content["points"]),
+    )
+    point, j = ranks["point"], checks.count("ranks.function", ranks["function"])
+    if j > n:
+        raise ValueError(f"ranks.function = {j} exceeds the {n} functions of the calibration")
+    if (point is None) != content["weighted"] or (
+        point is not None and checks.count("ranks.point", point) > m
+    ):
+        raise ValueError(f"ranks.point = {point!r} does not fit {m} points in the calibration")
+    return Calibration(
+        scale=float(scale),
+        ranks=Ranks(point, j),
+        functions=n,
+        points=m,
+        points_max=checks.count("points_max", content["points_max"], least=m),
+        alpha=float(request.alpha),
+        delta=float(request.delta),
+        sampling=request.sampling,
+        confidence=None if request.confidence is None else float(request.confidence),
+        weighted=content["weighted"],
+        mixed=checks.mixed(content["mixed"], request.sampling),
+        created=created,
+    )

@@ -1,0 +1,160 @@
+"""Every check of what a caller hands in: expected X, got Y, do Z."""
+
+from __future__ import annotations
+
+import numbers
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final, Literal, TypeAlias, cast, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+Sampling: TypeAlias = Literal["grid", "iid", "hoeffding"]
+Mixed: TypeAlias = Literal["own", "subsample"]
+Share: TypeAlias = float | Fraction | Decimal
+Floats: TypeAlias = NDArray[np.floating[Any]]
+
+SAMPLINGS: Final = get_args(Sampling)
+MIXED: Final = get_args(Mixed)
+
+
+class InfeasibleError(ValueError):
+    """No finite λ̂ carries the guarantee asked for; the message says what would."""
+
+
+def share(name: str, value: Share) -> Fraction:
+    """The decimal that the caller wrote, exactly: 0.1 is 1/10, not the nearest binary number."""
+    try:
+        exact = Fraction(str(value))
+    except (ValueError, ZeroDivisionError):
+        exact = None
+    if exact is None or not 0 < exact < 1:
+        raise ValueError(
+            f"{name} = {value!r} must lie strictly between 0 and 1"
+            + (
+                "; to cover every point of a grid of m points take any alpha below 1/m"
+                if name == "alpha" and exact == 0
+                else f"; for example {name}=0.1"
+            )
+        )
+    return exact
+
+
+def count(name: str, value: Any, least: int = 1) -> int:
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+        raise ValueError(f"{name} = {value!r} must be a whole number, at least {least}")
+    return int(value)
+
+
+def sampling(value: str) -> Sampling:
+    if value not in SAMPLINGS:
+        raise ValueError(f"sampling = {value!r} must be one of {', '.join(SAMPLINGS)}")
+    return cast(Sampling, value)
+
+
+def mixed(value: str, design: Sampling) -> Mixed:
+    if value not in MIXED:
+        raise ValueError(f"mixed = {value!r} must be one of {', '.join(MIXED)}")
+    if value == "subsample" and design == "grid":
+        raise ValueError(
+            "mixed = 'subsample' is for points drawn at random; on a grid each function's "
+            "coverage is known exactly: leave mixed out, or say sampling='iid'"
+        )
+    return cast(Mixed, value)
+
+
+def weights_design(design: Sampling) -> None:
+    if design != "grid":
+        raise ValueError(
+            f"weights go with sampling='grid', got sampling={design!r}: points drawn from μ "
+            "already carry μ; leave weights out, or treat the points as the domain with 'grid'"
+        )
+
+
+def functions(n: int) -> int:
+    """A calibration set holds at least two functions."""
+    if n == 0:
+        raise ValueError("the calibration set is empty: give at least 2 functions")
+    if n == 1:
+        raise ValueError(
+            "the calibration set holds 1 function, at least 2 are needed: calibrate on one "
+            "row per function, shape (functions, points)"
+        )
+    return n
+
+
+def real(name: str, where: str, values: Any) -> Floats:
+    """`values` as float32 or float64 in native byte order; a view where possible."""
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} of {where} has masked values: leave the masked points out")
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiub":
+        raise ValueError(
+            f"{name} of {where} has dtype {array.dtype}, expected real numbers"
+            + (
+                "; pass real and imaginary part as two components"
+                if array.dtype.kind == "c"
+                else ""
+            )
+        )
+    wanted = np.float32 if array.dtype in (np.float16, np.float32) else np.float64
+    return np.asarray(array, dtype=wanted)
+
+
+def shapes(where: str, error: tuple[int, ...], radius: tuple[int, ...]) -> bool:
+    """Whether the error is vector-valued: radius (*points), error (*points) or (*points, d)."""
+    if not radius:
+        raise ValueError(
+            f"radius of {where} is a single number, expected one array of points per function; "
+            "for one point per function use shape (functions, 1)"
+        )
+    if 0 in radius or 0 in error:
+        raise ValueError(f"{where} has no points: error {error}, radius {radius}")
+    if error == radius:
+        return False
+    if error[:-1] == radius:
+        return True
+    raise ValueError(
+        f"error of {where} has shape {error}, radius {radius}: expected the same shape, or one "
+        "more last axis in the error for the components of a vector"
+    )
+
+
+def same_number(**counts: int) -> None:
+    if len(set(counts.values())) > 1:
+        told = ", ".join(f"{n} of {name}" for name, n in counts.items())
+        raise ValueError(f"expected as many functions in each, got {told}")
+
+
+def first_bad(name: str, where: str, values: Floats, bad: NDArray[np.bool_], why: str) -> None:
+    """Raise for the first marked value, with its place."""
+    if bad.any():
+        point = int(np.flatnonzero(bad)[0])
+        raise ValueError(
+            f"{name} of {where} is {values.ravel()[point]} at point {point} "
+            f"({np.count_nonzero(bad)} such of {bad.size}); {why}"
+        )
+
+
+def finite_error(where: str, error: Floats) -> None:
+    why = "errors must be finite: leave out the failed simulations or the masked points"
+    first_bad("error", where, error, ~np.isfinite(error), why)
+
+
+def finite_radius(where: str, radius: Floats) -> None:
+    first_bad("radius", where, radius, ~np.isfinite(radius), "radii must be finite numbers ≥ 0")
+    why = "radii must be ≥ 0: use a positive function of the network's output, such as softplus"
+    first_bad("radius", where, radius, radius < 0, why)
+
+
+def weights(where: str, values: Any, points: int) -> NDArray[np.float64]:
+    """Point weights μ, shape (points,): finite, none negative, not all zero."""
+    w = np.asarray(real("weights", where, values), dtype=np.float64).ravel()
+    if w.size != points:
+        raise ValueError(f"weights of {where} have {w.size} points, expected {points}")
+    first_bad("weights", where, w, ~np.isfinite(w), "weights must be finite numbers ≥ 0")
+    first_bad("weights", where, w, w < 0, "weights are areas or shares: none may be negative")
+    if not w.any():
+        raise ValueError(f"weights of {where} sum to zero: at least one point must count")
+    return w

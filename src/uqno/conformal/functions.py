@@ -1,0 +1,161 @@
+"""Errors and radii of many functions, handed on a few at a time, whatever they come in.
+
+Arrays (NumPy, zarr, h5py, xarray, a torch tensor on the CPU), lists of arrays of different
+lengths, or iterators: each becomes a stream of blocks, and only one block is looked at at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import repeat, zip_longest
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqno.conformal import checks
+from uqno.conformal.checks import Floats
+
+# Values a block: small functions of an array go together, so that NumPy's overhead is shared.
+BLOCK_VALUES = 2**16
+_MISSING = object()
+
+
+@dataclass(frozen=True)
+class Block:
+    """A few functions with the same number of points."""
+
+    first: int
+    """Index of the first function."""
+    error: Floats
+    """2-norms of the errors, or signed scalar errors, (functions, points)."""
+    radius: Floats
+    """(functions, points)."""
+    weights: tuple[NDArray[np.float64], ...] | None
+    """One (points,) array a function."""
+
+    @property
+    def points(self) -> int:
+        return int(self.radius.shape[1])
+
+    def names(self) -> Iterator[str]:
+        return (f"function {self.first + i}" for i in range(len(self.radius)))
+
+
+@dataclass(frozen=True)
+class Functions:
+    """Errors (n, *points[, d]), radii (n, *points), weights (*points) or (n, *points)."""
+
+    error: Any
+    radius: Any
+    weights: Any = None
+
+    def __post_init__(self) -> None:
+        for name in ("error", "radius"):
+            values = getattr(self, name)
+            if is_array(values) and len(values.shape) < 2:
+                raise ValueError(
+                    f"{name} has shape {tuple(values.shape)}, expected (functions, points): "
+                    "one row per function; reshape a single point per function to (functions, 1)"
+                )
+            if not hasattr(values, "__iter__"):
+                raise ValueError(f"{name} must hold functions, got {type(values).__name__}")
+        counts = {
+            name: len(values)
+            for name in ("error", "radius")
+            if hasattr(values := getattr(self, name), "__len__")
+        }
+        checks.same_number(**counts)
+        if is_array(self.error) and is_array(self.radius) and len(self.radius):
+            checks.shapes(
+                "each function", tuple(self.error.shape[1:]), tuple(self.radius.shape[1:])
+            )
+
+    @property
+    def sizes(self) -> tuple[int, ...] | None:
+        """Points of each function, where that is known without reading: not for iterators."""
+        if is_array(self.radius):
+            return (prod(self.radius.shape[1:]),) * int(self.radius.shape[0])
+        if isinstance(self.radius, Sequence):
+            return tuple(int(np.size(r)) for r in self.radius)
+        return None
+
+    def blocks(self) -> Iterator[Block]:
+        arrays = is_array(self.error) and is_array(self.radius)
+        yield from self._array_blocks() if arrays else self._single_blocks()
+
+    def _array_blocks(self) -> Iterator[Block]:
+        n = self.radius.shape[0]
+        rows = max(1, BLOCK_VALUES // max(1, prod(self.radius.shape[1:])))
+        weights = self._each_weights()
+        for first in range(0, n, rows):
+            where = f"functions {first} to {min(first + rows, n) - 1}"
+            radius = checks.real("radius", where, self.radius[first : first + rows])
+            error = checks.real("error", where, self.error[first : first + rows])
+            yield _block(first, error, radius, weights)
+        _exhausted(weights, n)
+
+    def _single_blocks(self) -> Iterator[Block]:
+        weights = self._each_weights()
+        i = -1
+        for i, (e, r) in enumerate(zip_longest(self.error, self.radius, fillvalue=_MISSING)):
+            if e is _MISSING or r is _MISSING:
+                short = "error" if e is _MISSING else "radius"
+                raise ValueError(
+                    f"{short} ends after {i} functions and the other goes on: expected as many "
+                    "functions in each"
+                )
+            where = f"function {i}"
+            radius, error = checks.real("radius", where, r), checks.real("error", where, e)
+            yield _block(i, error[np.newaxis], radius[np.newaxis], weights)
+        _exhausted(weights, i + 1)
+
+    def _each_weights(self) -> Iterator[Any] | None:
+        """Weights function by function; one set of them may serve all."""
+        if self.weights is None:
+            return None
+        if is_array(self.weights):
+            own = is_array(self.radius) and tuple(self.weights.shape) == tuple(self.radius.shape)
+            listed = not is_array(self.radius) and len(self.weights.shape) > 1
+            each: Iterator[Any] = iter(self.weights) if own or listed else repeat(self.weights)
+            return each
+        if isinstance(self.weights, Sequence) and np.ndim(self.weights[0]) == 0:
+            return repeat(np.asarray(self.weights))
+        rest: Iterator[Any] = iter(self.weights)
+        return rest
+
+
+def is_array(values: Any) -> bool:
+    """An array over all functions, in memory or on disk; not an array of Python objects."""
+    return hasattr(values, "shape") and getattr(values, "dtype", None) != np.dtype(object)
+
+
+def _exhausted(weights: Iterator[Any] | None, n: int) -> None:
+    if weights is not None and not isinstance(weights, repeat):
+        left = sum(1 for _ in weights)
+        if left:
+            raise ValueError(f"weights of {n + left} functions were given for {n} functions")
+
+
+def _block(first: int, error: Floats, radius: Floats, weights: Iterator[Any] | None) -> Block:
+    """Check the shapes, flatten the points, take the norm of vectors."""
+    vector = checks.shapes(f"function {first}", error.shape[1:], radius.shape[1:])
+    n, points = radius.shape[0], prod(radius.shape[1:])
+    if vector:
+        flat = error.reshape(n, points, error.shape[-1])
+        if not np.isfinite(flat).all():
+            for i, one in enumerate(flat):
+                checks.finite_error(f"function {first + i}", one)
+        # hypot neither overflows nor underflows where squares would.
+        error = np.hypot.reduce(flat, axis=-1, initial=0.0, dtype=np.float64)
+    else:
+        error = error.reshape(n, points)
+    taken = None
+    if weights is not None:
+        own = [next(weights, None) for _ in range(n)]
+        if any(w is None for w in own):
+            raise ValueError(f"weights end before function {first + n - 1}")
+        taken = tuple(checks.weights(f"function {first + i}", w, points) for i, w in enumerate(own))
+    return Block(first, error, radius.reshape(n, points), taken)

@@ -1,0 +1,299 @@
+"""(n, m, α, δ) → the rank pair (k, j): which ratio of a function, which score of the set.
+
+The score of a function is the k-th smallest of its m ratios, λ̂ the j-th smallest of the n
+scores. A point rank k uses up part of δ, because m points do not show the whole domain; the
+*level* δ′ that it leaves bounds P[score > λ̂], and the function rank j follows from it:
+
+    grid       δ′ = δ                        for k ≥ m(1 − α): the points are the domain
+    iid        δ′ = δ (1 − β),               β = P[Bin(m, 1 − α) ≥ k]
+    hoeffding  δ′ = δ − exp(−2 m t²),        k = ⌈m (1 − α + t)⌉
+
+    marginal     j = n + 1 − ⌊(n + 1) δ′⌋
+    conditional  the smallest j with P[Bin(n, 1 − δ′) ≥ j] ≤ 1 − confidence
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil, floor, sqrt
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betainc, ndtri
+
+from uqno.conformal import checks
+from uqno.conformal.binomial import lower_tail, relative_slack, smallest_count, tail_at_most
+from uqno.conformal.checks import Sampling, Share
+
+Integers = NDArray[np.int64]
+Reals = NDArray[np.float64]
+
+# Candidates of the default choice, in standard deviations of Bin(m, 1 − α) from its mean. So fine
+# a ladder holds every integer k up to m ≈ 20 000 (α = 0.1), and loses nothing of note beyond.
+RUNGS: Final = np.linspace(-4.0, 8.0, 513)
+# Spread (of the logarithm) of the scale of functions in the working law of `expected_scale`.
+SCALE_SPREAD: Final = 0.7
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """The pair (k, j), counted from 1."""
+
+    point: int | None
+    """k, the rank of a function's score among its ratios; None where points carry weights."""
+    function: int
+    """j, the rank of λ̂ among the scores."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for, checked once and held in exact numbers."""
+
+    alpha: Fraction
+    delta: Fraction
+    sampling: Sampling = "grid"
+    confidence: Fraction | None = None
+
+    @classmethod
+    def of(
+        cls, alpha: Share, delta: Share, sampling: str = "grid", confidence: Share | None = None
+    ) -> Request:
+        return cls(
+            alpha=checks.share("alpha", alpha),
+            delta=checks.share("delta", delta),
+            sampling=checks.sampling(sampling),
+            confidence=None if confidence is None else checks.share("confidence", confidence),
+        )
+
+
+# --- one pair -------------------------------------------------------------------------------
+
+
+def function_rank(n: int, level: Fraction, confidence: Fraction | None = None) -> int | None:
+    """The smallest j that bounds P[score > λ̂] by `level`; None if only j = n + 1 (∞) would."""
+    if level <= 0:
+        return None
+    if confidence is None:
+        j = n + 1 - floor((n + 1) * level)
+        return max(j, 1) if j <= n else None
+    return smallest_count(n, 1 - level, 1 - confidence)
+
+
+def function_rank_iid(k: int, n: int, m: int, request: Request) -> int | None:
+    """The smallest j admissible with point rank k for points drawn independently."""
+    alpha, delta, confidence = request.alpha, request.delta, request.confidence
+    level = delta * Fraction(float(lower_tail(k, m, float(alpha))))
+    slack = Fraction(relative_slack(m))
+    if confidence is not None:
+        return function_rank(n, level * (1 - slack), confidence)
+    # The float level may sit on the wrong side of an integer: try the larger number of allowed
+    # misses first, and ask the exact tail: ℓ ≤ (n + 1) δ (1 − β)  ⇔  β ≤ 1 − ℓ / ((n + 1) δ).
+    most = floor((n + 1) * level * (1 + slack))
+    sure = floor((n + 1) * level * (1 - slack))
+    for misses in range(most, sure, -1):
+        if tail_at_most(k, m, 1 - alpha, 1 - misses / ((n + 1) * delta)):
+            return n + 1 - misses
+    return n + 1 - sure if sure >= 1 else None
+
+
+def hoeffding_t(m: int, request: Request) -> Fraction | None:
+    """The authors' t = t₀ + (α − t₀)/3 with t₀ = √(−ln δ / 2m); None if t₀ ≥ α."""
+    with localcontext(prec=60):
+        alpha, delta = _decimal(request.alpha), _decimal(request.delta)
+        least = (-delta.ln() / (2 * m)).sqrt()
+        return None if least >= alpha else Fraction(least + (alpha - least) / 3)
+
+
+def hoeffding_recipe(n: int, m: int, request: Request) -> Ranks | None:
+    """The paper's rule, ranks corrected: k = ⌈m (1 − α + t)⌉, δ′ = δ − exp(−2 m t²)."""
+    t = hoeffding_t(m, request)
+    if t is None:
+        return None
+    j = function_rank(n, _hoeffding_level(t, m, request), request.confidence)
+    return None if j is None else Ranks(ceil(m * (1 - request.alpha + t)), j)
+
+
+def _hoeffding_level(t: Fraction, m: int, request: Request) -> Fraction:
+    with localcontext(prec=60):
+        t_ = _decimal(t)
+        return Fraction(_decimal(request.delta) - (-2 * m * t_ * t_).exp())
+
+
+def function_rank_hoeffding(k: int, n: int, m: int, request: Request) -> int | None:
+    """The smallest j admissible with point rank k at the best t, the largest that k allows."""
+    t = Fraction(k, m) - (1 - request.alpha)
+    if t <= 0:
+        return None
+    return function_rank(n, _hoeffding_level(t, m, request), request.confidence)
+
+
+def _decimal(x: Fraction) -> Decimal:
+    return Decimal(x.numerator) / Decimal(x.denominator)
+
+
+def grid_point_rank(m: int, alpha: Fraction) -> int:
+    """k = ⌈m (1 − α)⌉."""
+    return ceil(m * (1 - alpha))
+
+
+def best_function_rank(k: int, n: int, m: int, request: Request) -> int | None:
+    """The smallest j that is admissible with point rank k (1 ≤ k ≤ m), or None."""
+    if request.sampling == "iid":
+        return function_rank_iid(k, n, m, request)
+    if request.sampling == "hoeffding":
+        return function_rank_hoeffding(k, n, m, request)
+    if k < grid_point_rank(m, request.alpha):
+        return None
+    return function_rank(n, request.delta, request.confidence)
+
+
+def feasible(n: int, m: int, request: Request) -> bool:
+    """Whether any pair is admissible (for `hoeffding`: whether the paper's recipe is)."""
+    if request.sampling == "iid":
+        return function_rank_iid(m, n, m, request) is not None
+    return default_ranks(n, m, request) is not None
+
+
+def admissible(ranks: Ranks, n: int, m: int, request: Request) -> bool:
+    """Whether this pair carries the (α, δ) guarantee with n functions of m points."""
+    if ranks.point is None or not 1 <= ranks.point <= m or not 1 <= ranks.function <= n:
+        return False
+    best = best_function_rank(ranks.point, n, m, request)
+    return best is not None and ranks.function >= best
+
+
+# --- all pairs, and a choice among them -----------------------------------------------------
+
+
+def frontier(
+    functions: int,
+    points: int,
+    alpha: Share,
+    delta: Share,
+    sampling: str = "iid",
+    confidence: Share | None = None,
+) -> tuple[Ranks, ...]:
+    """All admissible (k, j) of which neither rank could be lowered alone; k rises, j falls.
+
+    >>> frontier(100, 50, alpha=0.1, delta=0.1)[:2]
+    (Ranks(point=43, function=100), Ranks(point=44, function=99))
+    """
+    request = Request.of(alpha, delta, sampling, confidence)
+    n, m = checks.count("functions", functions), checks.count("points", points)
+    last = best_function_rank(m, n, m, request)
+    if last is None:
+        return ()
+    low = _first_rank(n, n, m, request)
+    high = _first_rank(last, n, m, request)
+    pairs: list[Ranks] = []
+    for k in _candidates_between(low, high, n, m, request):
+        j = best_function_rank(k, n, m, request)
+        if j is not None and (not pairs or j < pairs[-1].function):
+            pairs.append(Ranks(k, j))
+    return tuple(pairs)
+
+
+def _first_rank(j: int, n: int, m: int, request: Request) -> int:
+    """The smallest k that admits j, given that k = m does (j never rises with k)."""
+    low, high = 0, m
+    while high - low > 1:
+        middle = (low + high) // 2
+        best = best_function_rank(middle, n, m, request)
+        low, high = (low, middle) if best is not None and best <= j else (middle, high)
+    return high
+
+
+def _candidates_between(low: int, high: int, n: int, m: int, request: Request) -> Iterable[int]:
+    """The k in low … high at which j may fall; a coarse float pass spares most exact ones."""
+    if high - low < 64 or request.sampling != "iid" or request.confidence is not None:
+        return range(low, high + 1)
+    k = np.arange(low, high + 1)
+    expected = (n + 1) * float(request.delta) * lower_tail(k, m, float(request.alpha))
+    slack = 4 * relative_slack(m) * expected
+    rises = np.floor(expected + slack) > np.concatenate([[-1], np.floor(expected - slack)[:-1]])
+    return [int(x) for x in k[rises]]
+
+
+@lru_cache(maxsize=4096)
+def default_ranks(n: int, m: int, request: Request) -> Ranks | None:
+    """The pair that the library takes: a function of n, m, α, δ alone. None if infeasible."""
+    if request.sampling == "grid":
+        j = function_rank(n, request.delta, request.confidence)
+        return None if j is None else Ranks(grid_point_rank(m, request.alpha), j)
+    if request.sampling == "hoeffding":
+        return hoeffding_recipe(n, m, request)
+    k = ladder(m, request.alpha)
+    rung = best_rung(n, float(m), k, lower_tail(k, m, float(request.alpha)), request)
+    # Where no rung is surely good, k = m, the most cautious rank, may still hold exactly.
+    j = function_rank_iid(m if rung is None else int(k[rung]), n, m, request)
+    return None if j is None else Ranks(_first_rank(j, n, m, request), j)
+
+
+@lru_cache(maxsize=4096)
+def ladder(m: int, alpha: Fraction) -> Integers:
+    """The point rank k at each of `RUNGS`, for functions of m points; shape (rungs,)."""
+    p = float(1 - alpha)
+    k = np.ceil(m * p + RUNGS * sqrt(m * p * (1 - p)))
+    return np.clip(k, 1, m).astype(np.int64)
+
+
+def best_rung(n: int, m: float, k: Integers, one_minus_beta: Reals, request: Request) -> int | None:
+    """The rung with the smallest λ̂ to expect. Floats suffice: the caller confirms the pair."""
+    j = _function_ranks(n, float(request.delta) * one_minus_beta, request.confidence)
+    expected = np.where(j <= n, expected_scale(k, np.minimum(j, n), m, n), np.inf)
+    rung = int(np.argmin(expected))
+    return rung if np.isfinite(expected[rung]) else None
+
+
+def _function_ranks(n: int, level: Reals, confidence: Fraction | None) -> Integers:
+    """`function_rank` in floats, for an array of levels; n + 1 where there is none."""
+    if confidence is None:
+        return np.asarray(n + 1 - np.floor((n + 1) * level * (1 - 1e-12)), dtype=np.int64)
+    miss = float(1 - confidence)
+    low = np.full(
+        level.shape, (function_rank(n, Fraction(float(level.max())), confidence) or n) - 1
+    )
+    high = np.full(level.shape, n + 1)
+    while (high - low).max() > 1:  # the bisection of `smallest_count`, for all levels at once
+        middle = (low + high) // 2
+        fits = betainc(middle, n - middle + 1.0, 1 - level) <= miss * (1 - 1e-9)
+        low, high = np.where(fits, low, middle), np.where(fits, middle, high)
+    return high
+
+
+def expected_scale(k: Any, j: Any, m: float, n: int) -> Reals:
+    """λ̂ to expect from a pair under a working law: |N(0, 1)| errors, lognormal function scales.
+
+    log score ≈ N(log q(k/m), σ² + ν²), ν the relative spread of the k-th of m half-normals; λ̂
+    is the j-th of n such. It ranks the pairs; no guarantee rests on it.
+    """
+    upper = (m + 1 - np.asarray(k, dtype=np.float64)) / (m + 1)
+    q = -ndtri(upper / 2)
+    density = np.sqrt(2 / np.pi) * np.exp(-q * q / 2)
+    noise = np.sqrt(upper * (1 - upper) / (m + 2)) / (density * q)
+    spread = np.sqrt(SCALE_SPREAD**2 + noise**2)
+    place = (np.asarray(j, dtype=np.float64) - 0.375) / (n + 0.25)
+    z = ndtri(place)
+    variance = place * (1 - place) * 2 * np.pi * np.exp(z * z) / (n + 2)
+    return np.asarray(q * np.exp(spread * z + spread**2 * variance / 2))
+
+
+def tightest(pairs: Sequence[Ranks], points: int, training: Iterable[Any], n: int) -> Ranks:
+    """The pair with the smallest λ̂ to expect, judged by ratios of *training* residuals.
+
+    pairs: from `frontier`; training: one array of ratios a function; n: calibration functions.
+    Never pass calibration or test functions: the choice must not depend on them.
+    """
+    if not pairs:
+        raise ValueError("no pairs to choose from: the frontier is empty, see uqno.plan")
+    levels = np.array([p.point for p in pairs], dtype=np.float64) / points
+    scores = np.array([np.quantile(np.ravel(r), levels, method="higher") for r in training])
+    checks.functions(len(scores))
+    place = np.array([p.function for p in pairs]) / (n + 1)
+    expected = [np.quantile(s, x, method="linear") for s, x in zip(scores.T, place, strict=True)]
+    return pairs[int(np.argmin(expected))]

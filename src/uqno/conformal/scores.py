@@ -1,0 +1,375 @@
+"""Ratios r(x) = ‖u(x) − Ĝ(a)(x)‖ / E(a)(x), and one score a function: an order statistic of them.
+
+Every ratio is compared as a float64 number, whatever the input's precision.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from fractions import Fraction
+from heapq import heappush, heappushpop
+from math import ceil, floor, sqrt
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqno.conformal import checks
+from uqno.conformal.checks import Floats
+from uqno.conformal.functions import Block, Functions
+
+Reals = NDArray[np.float64]
+Integers = NDArray[np.int64]
+S = TypeVar("S")
+T = TypeVar("T")
+
+# From this many points on, a function's score is found by a bracket from a sample, in threads.
+LARGE = 2**15
+SAMPLE = 2**10
+
+
+# --- ratios ---------------------------------------------------------------------------------
+
+
+def ratios(error: Any, radius: Any) -> Reals:
+    """‖error‖ / radius for one function; 0 where both are 0, ∞ where only the radius is.
+
+    error: (*points) or (*points, d); radius: (*points). Returns (points,), float64.
+
+    >>> ratios([0.0, 1.0, -3.0], [0.0, 0.0, 2.0])
+    array([0. , inf, 1.5])
+    """
+    (block,) = Functions([error], [radius]).blocks()
+    row: Reals = _block_ratios(block)[0]
+    return row
+
+
+def _block_ratios(block: Block) -> Reals:
+    """(functions, points) in float64; raises for what is not a finite error or radius ≥ 0."""
+    error, radius = _checked(block)
+    out = np.empty(radius.shape)
+    try:
+        with np.errstate(divide="raise", invalid="raise", over="ignore"):
+            return np.divide(error, radius, out=out, dtype=np.float64)
+    except FloatingPointError:  # some radius is zero
+        out.fill(np.inf)
+        np.divide(error, radius, out=out, where=radius > 0, dtype=np.float64)
+        out[(radius == 0) & (error == 0)] = 0
+        return out
+
+
+def _checked(block: Block) -> tuple[Floats, Floats]:
+    """|error| and radius once they are known to be finite and not negative."""
+    error, radius = block.error, block.radius
+    if not _finite_nonnegative(radius):
+        for where, r in zip(block.names(), radius, strict=True):
+            checks.finite_radius(where, r)
+    if not _finite_nonnegative(error):
+        error = np.abs(error)
+        if not _finite_nonnegative(error):
+            for where, e in zip(block.names(), error, strict=True):
+                checks.finite_error(where, e)
+    return error, radius
+
+
+def _finite_nonnegative(x: Floats) -> bool:
+    """One pass instead of three: as unsigned integers, the bits of finite floats ≥ 0 are the
+    smallest, then come infinity, NaN and all negative numbers (−0 too: the caller looks again)."""
+    bits = np.uint32 if x.dtype == np.float32 else np.uint64
+    return bool(x.view(bits).max() < np.array(np.inf, x.dtype).view(bits))
+
+
+# --- scores ---------------------------------------------------------------------------------
+
+
+def function_scores(
+    error: Any, radius: Any, point_rank: int | Callable[[int], int | Integers]
+) -> Reals:
+    """The `point_rank`-th smallest ratio of each function, (n,): exact, in one pass.
+
+    error, radius: as in `uqno.calibrate`; only the scores are kept. point_rank: k, or a function
+    of the number of points m that gives k, or an array of several k, then the scores are (n, k).
+
+    >>> function_scores([[3.0, 1.0, 2.0], [6.0, 4.0, 5.0]], [[1.0, 1.0, 1.0], [2.0, 2.0, 2.0]], 2)
+    array([2. , 2.5])
+    """
+    rank_of = point_rank if callable(point_rank) else lambda m: point_rank
+    parts = [s for _, s in each_score(Functions(error, radius), rank_of)]
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+class Largest:
+    """The `count` largest of the scores added so far, and the floor that a score must exceed.
+
+    λ̂ is the j-th smallest of n scores, so the smallest of the n + 1 − j largest: once that many
+    are known, a function that does not exceed the floor need not be scored, only counted.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.heap: list[float] = []
+
+    @property
+    def floor(self) -> float:
+        return self.heap[0] if len(self.heap) == self.count else -np.inf
+
+    def add(self, scores: Reals) -> None:
+        for score in scores.tolist():
+            if len(self.heap) < self.count:
+                heappush(self.heap, score)
+            else:
+                heappushpop(self.heap, score)
+
+
+def each_score(
+    functions: Functions,
+    rank_of: Callable[[int], int | Integers],
+    largest: Largest | None = None,
+) -> Iterator[tuple[int, Reals]]:
+    """(points, scores) block by block; with `largest`, −∞ stands for "not above its floor"."""
+
+    def ranked() -> Iterator[tuple[Block, Integers]]:
+        for block in functions.blocks():
+            k = np.asarray(rank_of(block.points))
+            if k.min() < 1 or k.max() > block.points:
+                raise ValueError(
+                    f"point rank {k} must lie in 1 … {block.points}, the number of points of "
+                    f"{next(block.names())}"
+                )
+            yield block, k
+
+    def work(item: tuple[Block, Integers]) -> tuple[int, Reals]:
+        floor = -np.inf if largest is None else largest.floor
+        return item[0].points, _block_scores(*item, floor)
+
+    for points, scores in in_threads(work, ranked(), lambda item: item[0].points >= LARGE):
+        if largest is not None:
+            largest.add(scores)
+        yield points, scores
+
+
+def _block_scores(block: Block, k: Integers, floor: float) -> Reals:
+    if k.ndim == 0 and block.radius.shape[0] == 1 and block.points >= LARGE:
+        score = _large_score(block.error[0], block.radius[0], int(k), floor)
+        if score is not None:
+            return np.array([score])
+    r = _block_ratios(block)
+    if k.ndim == 0:
+        r.partition(int(k) - 1, axis=1)
+        return r[:, int(k) - 1].copy()
+    low = int(k.min()) - 1
+    r.partition(low, axis=1)
+    return np.sort(r[:, low:], axis=1)[:, k - 1 - low]
+
+
+class _Scratch(threading.local):
+    """Buffers that live as long as their thread: fresh ones would cost more than the arithmetic."""
+
+    def __init__(self) -> None:
+        self.buffers: dict[tuple[str, np.dtype[Any]], NDArray[Any]] = {}
+
+    def take(self, name: str, size: int, dtype: Any) -> NDArray[Any]:
+        key = (name, np.dtype(dtype))
+        if key not in self.buffers or self.buffers[key].size < size:
+            self.buffers[key] = np.empty(size, dtype)
+        return self.buffers[key][:size]
+
+    def clear(self) -> None:
+        self.buffers.clear()
+
+
+_scratch = _Scratch()
+
+
+def _large_score(error: Floats, radius: Floats, k: int, floor: float) -> float | None:
+    """The k-th smallest of many ratios, or −∞ if that does not exceed `floor`.
+
+    None where something asks for the careful way: a zero radius, a negative or bad number.
+    Division rounds monotonically, so float32 ratios are in the order of the exact ones up to
+    ties, and only the ties are divided again in float64.
+    """
+    ratio = _scratch.take("ratio", error.size, np.result_type(error, radius))
+    try:
+        with np.errstate(divide="raise", invalid="raise", over="raise"):
+            np.divide(error, radius, out=ratio)
+    except FloatingPointError:
+        return None
+    if not (_finite_nonnegative(radius) and _finite_nonnegative(error)):
+        return None
+    if floor > -np.inf:
+        above = _scratch.take("above", ratio.size, np.bool_)
+        np.greater_equal(ratio, ratio.dtype.type(floor), out=above)
+        if np.count_nonzero(above) <= ratio.size - k:
+            return -np.inf
+    inside, place = _narrowed(ratio, k - 1)
+    candidates = ratio[inside]
+    value = np.partition(candidates, place)[place]
+    ties = np.flatnonzero(candidates == value)
+    ties = ties if isinstance(inside, slice) else inside[ties]
+    rank = place - np.count_nonzero(candidates < value)
+    exact = np.divide(error[ties], radius[ties], dtype=np.float64)
+    return float(np.partition(exact, rank)[rank])
+
+
+def _narrowed(values: Floats, place: int) -> tuple[Any, int]:
+    """An index of few values that hold the `place`-th smallest (from 0), and its place in them.
+
+    A plain selection branches at every value; a few comparisons of all with one do not.
+    """
+    above = _scratch.take("above", values.size, np.bool_)
+    under = _scratch.take("under", values.size, np.bool_)
+    low, high = _bracket(values, place, above)
+    np.greater_equal(values, low, out=above)
+    below = values.size - int(np.count_nonzero(above))
+    np.less_equal(values, high, out=under)
+    inside = np.flatnonzero(np.logical_and(above, under, out=above))
+    if not below <= place < below + inside.size:
+        return slice(None), place  # misled: a plain selection among all
+    return inside, place - below
+
+
+def _bracket(values: Floats, place: int, scratch: NDArray[np.bool_]) -> tuple[float, float]:
+    """Two values that very likely enclose the `place`-th smallest, and few others.
+
+    A sample gives a first guess and how far apart neighbours are there; counting how many
+    values lie below the guess tells how many neighbours to move on. Twice that is close.
+    """
+    m = values.size
+    sample = np.sort(values[:: m // SAMPLE])
+    share = (place + 0.5) / m
+    spread = 3 * sqrt(share * (1 - share) * sample.size) + 1
+    low, high = floor(share * sample.size - spread), ceil(share * sample.size + spread)
+    if low < 0 or high >= sample.size:
+        return (sample[low] if low >= 0 else 0.0), (sample[high] if high < sample.size else np.inf)
+    step = float(sample[high] - sample[low]) * sample.size / (m * (high - low))
+    guess, margin = float(sample[int(share * sample.size)]), 0.0
+    for _ in range(2):
+        off = int(np.count_nonzero(np.less(values, values.dtype.type(guess), out=scratch))) - place
+        guess -= off * step
+        margin = step * (abs(off) / 2 + 4 * sqrt(abs(off)) + 16)
+    return guess - margin, guess + margin
+
+
+# --- weighted scores ------------------------------------------------------------------------
+
+
+def weighted_scores(error: Any, radius: Any, weights: Any, alpha: checks.Share) -> Reals:
+    """The smallest λ whose weighted coverage μ{r ≤ λ} reaches 1 − α, a function; shape (n,).
+
+    weights: (*points) for all functions, or one set a function; any positive total.
+    """
+    share = 1 - checks.share("alpha", alpha)
+    functions = Functions(error, radius, weights)
+    parts = [s for _, s in each_weighted_score(functions, share)]
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def each_weighted_score(functions: Functions, share: Fraction) -> Iterator[tuple[int, Reals]]:
+    def work(block: Block) -> tuple[int, Reals]:
+        weights = block.weights or ()
+        rows = zip(_block_ratios(block), weights, strict=True)
+        return block.points, np.array([weighted_quantile(r, w, share) for r, w in rows])
+
+    return in_threads(work, functions.blocks(), lambda block: block.points >= LARGE)
+
+
+def weighted_quantile(values: Reals, weights: Reals, share: Fraction) -> float:
+    """The smallest v among `values` with Σ weights[values ≤ v] ≥ share · Σ weights, exactly.
+
+    A shortfall below the rounding of the weights themselves, 2⁻⁵² of their sum, is none: 0.5 and
+    0.4 out of 0.5, 0.4 and 0.1 are a share of 0.9.
+
+    >>> weighted_quantile(np.array([1.0, 2.0, 3.0]), np.array([0.5, 0.4, 0.1]), Fraction(9, 10))
+    2.0
+    """
+    if weights.min() == weights.max():  # equal weights are ranks
+        k = ceil(share * values.size)
+        return float(np.partition(values, k - 1)[k - 1])
+    order = np.argsort(values)
+    sums = np.cumsum(weights[order])
+    wanted = float(share) * sums[-1]
+    slack = values.size * np.finfo(np.float64).eps * sums[-1]
+    first, last = np.searchsorted(sums, [wanted - slack, wanted + slack])
+    last = min(int(last), values.size - 1)
+    if first < last:  # between the two rounding could decide, so integers do
+        wanted_exactly = (share - Fraction(1, 2**52)) * exact_sum(weights)
+        covered = exact_sum(weights[order[:first]])
+        for i in range(int(first), last):
+            covered += exact_sum(weights[order[i : i + 1]])
+            if covered >= wanted_exactly:
+                return float(values[order[i]])
+    return float(values[order[last]])
+
+
+def exact_sum(weights: Reals) -> Fraction:
+    """Σ weights without rounding: 53-bit integers, added up exponent by exponent."""
+    mantissa, exponent = np.frexp(weights)
+    whole = np.ldexp(mantissa, 53).astype(np.int64)
+    total = Fraction(0)
+    for e in np.unique(exponent):
+        group = whole[exponent == e]  # two halves, so that 2³⁶ of them cannot overflow
+        units = (int((group >> 27).sum()) << 27) + int((group & (2**27 - 1)).sum())
+        total += units * Fraction(2) ** (int(e) - 53)
+    return total
+
+
+# --- coverage -------------------------------------------------------------------------------
+
+
+def coverage(error: Any, radius: Any, scale: float, weights: Any = None) -> Reals:
+    """c(λ) = μ{x : r(x) ≤ λ}, the covered share of each function, shape (n,).
+
+    >>> coverage([[1.0, 2.0, 3.0, 4.0]], [[1.0, 1.0, 1.0, 1.0]], scale=3.0)
+    array([0.75])
+    """
+    if not scale >= 0:
+        raise ValueError(f"scale = {scale!r} must be a number ≥ 0")
+
+    def work(block: Block) -> Reals:
+        inside = _block_ratios(block) <= scale
+        if block.weights is None:
+            return np.asarray(np.count_nonzero(inside, axis=1) / block.points)
+        rows = zip(inside, block.weights, strict=True)
+        return np.array([w[i].sum() / w.sum() for i, w in rows])
+
+    blocks = Functions(error, radius, weights).blocks()
+    parts = list(in_threads(work, blocks, lambda block: block.points >= LARGE))
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+# --- threads --------------------------------------------------------------------------------
+
+
+def in_threads(
+    work: Callable[[S], T], items: Iterable[S], worth_it: Callable[[S], bool]
+) -> Iterator[T]:
+    """`work(item)` in order; large items in threads, few of them in flight."""
+    workers = min(4, _cores())
+    pending: deque[Future[T]] = deque()
+    pool = ThreadPoolExecutor(workers)
+    try:
+        for item in items:
+            if worth_it(item):
+                pending.append(pool.submit(work, item))
+                if len(pending) > workers:
+                    yield pending.popleft().result()
+            else:
+                while pending:
+                    yield pending.popleft().result()
+                yield work(item)
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+        _scratch.clear()
+
+
+def _cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on macOS and Windows
+        return os.cpu_count() or 1

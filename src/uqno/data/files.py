@@ -1,0 +1,212 @@
+"""Functions in .npz, NetCDF and zarr files, read a few at a time: larger than memory is fine.
+
+A file holds `prediction`, `truth` and `radius`, and may hold `weights`; the first dimension
+counts the functions, prediction and truth may have one more last dimension `component`.
+Files are data: nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+# Bytes read at once where a file does not say how it is chunked.
+SLAB_BYTES = 2**24
+
+
+@dataclass(frozen=True)
+class CalibrationFile:
+    """Rows of error = truth − prediction, radius and weights, made as they are asked for."""
+
+    error: Rows
+    radius: Rows
+    weights: Any
+    """None, an array over the points for all functions, or Rows."""
+
+
+class Rows:
+    """A variable over functions that is read in order, once, slab by slab."""
+
+    def __init__(
+        self, name: str, shape: tuple[int, ...], dtype: Any, slab: int, read: Callable[..., Array]
+    ) -> None:
+        self.name, self.shape, self.dtype = name, shape, np.dtype(dtype)
+        self._slab, self._read = max(1, slab), read
+        self._first, self._held = 0, np.empty((0, *shape[1:]), self.dtype)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> Array:
+        start, stop, _ = rows.indices(len(self))
+        if start < self._first:
+            raise ValueError(f"{self.name} is read once and in order; open the file again")
+        while self._first + len(self._held) < stop:
+            begin = self._first + len(self._held)
+            fresh = self._read(begin, min(len(self), max(stop, begin + self._slab)))
+            rest = self._held[start - self._first :]
+            self._held = np.concatenate([rest, fresh]) if len(rest) else fresh
+            self._first = begin - len(rest)
+        return self._held[start - self._first : stop - self._first]
+
+    def __iter__(self) -> Iterator[Array]:
+        return (self[i : i + 1][0] for i in range(len(self)))
+
+
+def open_calibration(
+    path: str | Path, progress: Callable[[int, int], None] | None = None
+) -> CalibrationFile:
+    """The variables of a file, not read yet; `progress(done, total)` is told of functions read."""
+    path = Path(path)
+    variables = open_variables(path)
+    missing = [name for name in ("prediction", "truth", "radius") if name not in variables]
+    if missing:
+        raise ValueError(
+            f"{path} lacks {', '.join(missing)}: expected the variables prediction, truth and "
+            f"radius, found {', '.join(sorted(variables)) or 'none'}"
+        )
+    prediction, truth, radius = (variables[n] for n in ("prediction", "truth", "radius"))
+    if prediction.shape != truth.shape:
+        raise ValueError(
+            f"{path}: prediction has shape {prediction.shape}, truth {truth.shape}; expected equal"
+        )
+    if radius.shape not in (truth.shape, truth.shape[:-1]):
+        raise ValueError(
+            f"{path}: radius has shape {radius.shape}, expected {truth.shape}, or without its "
+            "last dimension, the components of a vector"
+        )
+
+    def difference(start: int, stop: int) -> Array:
+        if progress is not None:
+            progress(stop, len(truth))
+        return np.subtract(truth[start:stop], prediction[start:stop], dtype=np.float64)
+
+    error = Rows("error", truth.shape, np.float64, truth._slab, difference)
+    return CalibrationFile(error, radius, _weights(path, variables.get("weights"), radius))
+
+
+def _weights(path: Path, weights: Rows | None, radius: Rows) -> Any:
+    if weights is None or weights.shape == radius.shape:
+        return weights
+    if weights.shape == radius.shape[1:]:
+        return weights[: len(weights)]
+    raise ValueError(
+        f"{path}: weights have shape {weights.shape}, expected {radius.shape[1:]} for all "
+        f"functions or {radius.shape}"
+    )
+
+
+def open_variables(path: Path) -> dict[str, Rows]:
+    if not path.exists():
+        raise ValueError(f"{path} does not exist")
+    if path.is_file() and path.stat().st_size == 0:
+        raise ValueError(f"{path} is empty")
+    if path.suffix == ".npz":
+        return _npz_variables(path)
+    if path.suffix in (".nc", ".nc4", ".netcdf", ".h5") or path.suffix == ".zarr":
+        return _xarray_variables(path)
+    raise ValueError(f"{path}: expected a .npz, NetCDF (.nc) or .zarr file, got {path.suffix!r}")
+
+
+def _npz_variables(path: Path) -> dict[str, Rows]:
+    try:
+        archive = zipfile.ZipFile(path)
+    except zipfile.BadZipFile:
+        raise ValueError(f"{path} is not a whole .npz file: it is truncated or foreign") from None
+    members = [m for m in archive.namelist() if m.endswith(".npy")]
+    return {m.removesuffix(".npy"): _npy_rows(archive, m, path) for m in members}
+
+
+def _npy_rows(archive: zipfile.ZipFile, member: str, path: Path) -> Rows:
+    """Rows of one array inside the archive, decompressed as they pass by."""
+    stream = archive.open(member)
+    try:
+        version = np.lib.format.read_magic(stream)
+        header = {
+            (1, 0): np.lib.format.read_array_header_1_0,
+            (2, 0): np.lib.format.read_array_header_2_0,
+        }[version]
+        shape, fortran, dtype = header(stream)
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as why:
+        raise ValueError(f"{path}: {member} is not a readable array ({why})") from None
+    name = member.removesuffix(".npy")
+    if dtype.hasobject:
+        raise ValueError(f"{path}: {name} holds Python objects, expected numbers")
+    if fortran and len(shape) > 1:
+        raise ValueError(
+            f"{path}: {name} is stored in Fortran order and cannot be streamed; save "
+            "np.ascontiguousarray of it"
+        )
+    row_bytes = dtype.itemsize * prod(shape[1:])
+
+    def read(start: int, stop: int) -> Array:
+        wanted = (stop - start) * row_bytes
+        try:
+            found = stream.read(wanted)
+        except (zipfile.BadZipFile, EOFError, OSError) as why:
+            raise ValueError(f"{path}: {name} cannot be read to its end ({why})") from None
+        if len(found) != wanted:
+            raise ValueError(f"{path}: {name} ends early; the file is truncated")
+        return np.frombuffer(found, dtype).reshape(stop - start, *shape[1:])
+
+    return Rows(name, shape, dtype, SLAB_BYTES // max(1, row_bytes), read)
+
+
+def _xarray_variables(path: Path) -> dict[str, Rows]:
+    import xarray
+
+    try:
+        if path.suffix == ".zarr":
+            dataset = xarray.open_zarr(path, chunks=None, consolidated=False)
+        else:
+            dataset = xarray.open_dataset(path, chunks=None)
+    except Exception as why:  # each backend fails in its own way on a foreign file
+        raise ValueError(f"{path} cannot be opened: {type(why).__name__}: {why}") from None
+    radius = dataset.variables.get("radius")
+    if radius is not None and "component" in radius.dims:
+        raise ValueError(
+            f"{path}: radius must not have the dimension component: one radius a point"
+        )
+    wanted = ("prediction", "truth", "radius", "weights")
+    return {n: _variable_rows(n, dataset[n], path) for n in wanted if n in dataset.variables}
+
+
+def _variable_rows(name: str, variable: Any, path: Path) -> Rows:
+    chunks = variable.encoding.get("preferred_chunks") or {}
+    row_bytes = max(1, variable.dtype.itemsize * prod(variable.shape[1:]))
+    slab = chunks.get(variable.dims[0], 1) if variable.dims else 1
+
+    def read(start: int, stop: int) -> Array:
+        try:
+            return np.asarray(variable[start:stop].values)
+        except Exception as why:  # a damaged chunk, whatever the backend calls it
+            raise ValueError(
+                f"{path}: {name} cannot be read from function {start} on "
+                f"({type(why).__name__}: {why})"
+            ) from None
+
+    return Rows(name, variable.shape, variable.dtype, max(slab, SLAB_BYTES // row_bytes), read)
+
+
+def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
+    """Write aside, then rename: whoever reads `path` sees the old file or the whole new one."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        write(aside)
+        with aside.open("rb") as written:
+            os.fsync(written.fileno())
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
