@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
-import click
 import typer
 from rich.console import Console
 from rich.markup import escape
@@ -25,11 +24,11 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     help="Calibrated uncertainty over whole functions for neural operators.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-data_app = typer.Typer(help="Make data sets.", no_args_is_help=True)
+data_app = typer.Typer(help="Make data sets.", invoke_without_command=True)
 app.add_typer(data_app, name="data")
 out = Console(highlight=False)
 
@@ -62,13 +61,22 @@ def version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def help_if_alone(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+data_app.callback()(help_if_alone)
+
+
 @app.callback()
 def common(
+    context: typer.Context,
     show: Annotated[
         bool, typer.Option("--version", callback=version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    pass
+    help_if_alone(context)
 
 
 @app.command()
@@ -105,9 +113,7 @@ def _least(value: float | None) -> str:
 
     if value is None:
         return "none"
-    if isinstance(value, float):
-        return rounded_up(value) if value else "any"
-    return f"{value}"
+    return rounded_up(value, digits=20 if value >= 1 else 3) if value else "any"
 
 
 @app.command()
@@ -132,8 +138,10 @@ def calibrate(
     from uqno.conformal import calibrate as make_calibration
     from uqno.data.files import open_calibration, write_whole
 
-    with progress_bar("calibrating", quiet=as_json) as advance:
-        data = open_calibration(file, advance)
+    with (
+        progress_bar("calibrating", quiet=as_json) as advance,
+        open_calibration(file, advance) as data,
+    ):
         cal = make_calibration(
             data.error, data.radius, alpha, delta, sampling.value, data.weights, confidence
         )
@@ -185,19 +193,17 @@ def main() -> None:
     """Run; what the user can mend is said in one line on stderr, with exit code 2."""
     try:
         code = app(standalone_mode=False)
-    except click.exceptions.Abort:
+    except (typer.Abort, KeyboardInterrupt):
         fail("stopped", 130)
-    except KeyboardInterrupt:
-        fail("stopped", 130)
-    except click.ClickException as why:
-        context = getattr(why, "ctx", None)
-        where = context.command_path if context else "uqno"
-        fail(f"{why.format_message()} ({where} --help explains)", 2)
-    except (ValueError, OSError) as why:
-        fail(str(why), 2)
+    except Exception as why:
+        if hasattr(why, "format_message"):  # typer's own, of the arguments
+            fail(f"{why.format_message()} (uqno --help explains)", 2)
+        if isinstance(why, ValueError | OSError):
+            fail(str(why), 2)
+        raise
     sys.exit(code or 0)
 
 
-def fail(message: str, code: int) -> None:
+def fail(message: str, code: int) -> NoReturn:
     print(f"uqno: {' '.join(message.split())}", file=sys.stderr)
     sys.exit(code)

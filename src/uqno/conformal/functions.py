@@ -60,15 +60,11 @@ class Functions:
                     f"{name} has shape {tuple(values.shape)}, expected (functions, points): "
                     "one row per function; reshape a single point per function to (functions, 1)"
                 )
-            if not hasattr(values, "__iter__"):
+            if not is_array(values) and not hasattr(values, "__iter__"):
                 raise ValueError(f"{name} must hold functions, got {type(values).__name__}")
-        counts = {
-            name: len(values)
-            for name in ("error", "radius")
-            if hasattr(values := getattr(self, name), "__len__")
-        }
-        checks.same_number(**counts)
-        if is_array(self.error) and is_array(self.radius) and len(self.radius):
+        known = {name: length(getattr(self, name)) for name in ("error", "radius")}
+        checks.same_number(**{name: n for name, n in known.items() if n is not None})
+        if is_array(self.error) and is_array(self.radius) and known["radius"]:
             checks.shapes(
                 "each function", tuple(self.error.shape[1:]), tuple(self.radius.shape[1:])
             )
@@ -130,6 +126,13 @@ class Functions:
 def is_array(values: Any) -> bool:
     """An array over all functions, in memory or on disk; not an array of Python objects."""
     return hasattr(values, "shape") and getattr(values, "dtype", None) != np.dtype(object)
+
+
+def length(values: Any) -> int | None:
+    """How many functions, where that is known without reading."""
+    if is_array(values):
+        return int(values.shape[0])
+    return len(values) if hasattr(values, "__len__") else None
 
 
 def _exhausted(weights: Iterator[Any] | None, n: int) -> None:

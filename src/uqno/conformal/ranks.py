@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
+from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor, sqrt
@@ -119,7 +119,8 @@ def hoeffding_recipe(n: int, m: int, request: Request) -> Ranks | None:
 
 
 def _hoeffding_level(t: Fraction, m: int, request: Request) -> Fraction:
-    with localcontext(prec=60):
+    # Rounded down: even e⁻¹⁰⁰⁰ less than δ is less than δ, and may cost a rank.
+    with localcontext(prec=60, rounding=ROUND_FLOOR):
         t_ = _decimal(t)
         return Fraction(_decimal(request.delta) - (-2 * m * t_ * t_).exp())
 

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from uqno.conformal.planning import Plan
 
 DOMAIN = {
-    "grid": "of its grid points lie",
-    "weighted": "of its domain, measured by the weights, lies",
-    "iid": "of its domain lies",
-    "hoeffding": "of its domain lies",
+    "grid": "the function's grid points",
+    "weighted": "the function's domain, measured by the weights",
+    "iid": "the function's domain",
+    "hoeffding": "the function's domain",
 }
 
 
@@ -45,8 +45,8 @@ def plan(p: Plan) -> str:
         return (
             f"Feasible with {have}: the score of a function is its {ordinal(p.ranks.point)} "
             f"smallest ratio of {p.points}, the scale the {ordinal(p.ranks.function)} smallest "
-            f"score of {p.functions}; then, with probability at least {percent(1 - p.delta)}, at "
-            f"least {percent(1 - p.alpha)} of a new function's {DOMAIN[p.sampling].removeprefix('of its ')} within the band."
+            f"score of {p.functions}; then, with probability at least {percent(1 - p.delta)}, the "
+            f"band covers at least {percent(1 - p.alpha)} of {DOMAIN[p.sampling]}."
         )
     remedies = []
     if p.smallest_functions is not None:
@@ -66,8 +66,8 @@ def plan(p: Plan) -> str:
 def guarantee(c: Calibration) -> str:
     """One sentence to quote: what is promised, on what condition, and what is not."""
     inside = (
-        f"at least {percent(1 - c.alpha)} {DOMAIN['weighted' if c.weighted else c.sampling]} "
-        f"within {c.scale:.6g} × radius of the prediction"
+        f"the band of {c.scale:.6g} × radius around the prediction covers at least "
+        f"{percent(1 - c.alpha)} of {DOMAIN['weighted' if c.weighted else c.sampling]}"
     )
     n = f"n = {c.functions} calibration functions"
     if c.confidence is None:
@@ -78,8 +78,8 @@ def guarantee(c: Calibration) -> str:
         unsaid = "about this calibration set alone, "
     else:
         said = (
-            f"With confidence {percent(c.confidence)} in the draw of the {n}, at least "
-            f"{percent(1 - c.delta)} of new functions drawn independently from the same law have "
+            f"With confidence {percent(c.confidence)} in the draw of the {n}, for at least "
+            f"{percent(1 - c.delta)} of new functions drawn independently from the same law "
             f"{inside}"
         )
         unsaid = ""

@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,12 +64,19 @@ class Rows:
         return (self[i : i + 1][0] for i in range(len(self)))
 
 
+@contextmanager
 def open_calibration(
     path: str | Path, progress: Callable[[int, int], None] | None = None
-) -> CalibrationFile:
+) -> Iterator[CalibrationFile]:
     """The variables of a file, not read yet; `progress(done, total)` is told of functions read."""
     path = Path(path)
-    variables = open_variables(path)
+    with open_variables(path) as variables:
+        yield _calibration_file(path, variables, progress)
+
+
+def _calibration_file(
+    path: Path, variables: dict[str, Rows], progress: Callable[[int, int], None] | None
+) -> CalibrationFile:
     missing = [name for name in ("prediction", "truth", "radius") if name not in variables]
     if missing:
         raise ValueError(
@@ -106,30 +114,35 @@ def _weights(path: Path, weights: Rows | None, radius: Rows) -> Any:
     )
 
 
-def open_variables(path: Path) -> dict[str, Rows]:
+@contextmanager
+def open_variables(path: Path) -> Iterator[dict[str, Rows]]:
+    """The variables of a .npz, NetCDF or zarr file by name."""
     if not path.exists():
         raise ValueError(f"{path} does not exist")
     if path.is_file() and path.stat().st_size == 0:
         raise ValueError(f"{path} is empty")
     if path.suffix == ".npz":
-        return _npz_variables(path)
-    if path.suffix in (".nc", ".nc4", ".netcdf", ".h5") or path.suffix == ".zarr":
-        return _xarray_variables(path)
-    raise ValueError(f"{path}: expected a .npz, NetCDF (.nc) or .zarr file, got {path.suffix!r}")
+        with ExitStack() as opened:
+            yield _npz_variables(path, opened)
+    elif path.suffix in (".nc", ".nc4", ".netcdf", ".h5", ".zarr"):
+        with _dataset(path) as dataset:
+            yield _dataset_variables(path, dataset)
+    else:
+        raise ValueError(f"{path}: expected a .npz, NetCDF (.nc) or .zarr, got {path.suffix!r}")
 
 
-def _npz_variables(path: Path) -> dict[str, Rows]:
+def _npz_variables(path: Path, opened: ExitStack) -> dict[str, Rows]:
     try:
-        archive = zipfile.ZipFile(path)
+        archive = opened.enter_context(zipfile.ZipFile(path))
     except zipfile.BadZipFile:
         raise ValueError(f"{path} is not a whole .npz file: it is truncated or foreign") from None
     members = [m for m in archive.namelist() if m.endswith(".npy")]
-    return {m.removesuffix(".npy"): _npy_rows(archive, m, path) for m in members}
+    streams = {m: opened.enter_context(archive.open(m)) for m in members}
+    return {m.removesuffix(".npy"): _npy_rows(s, m, path) for m, s in streams.items()}
 
 
-def _npy_rows(archive: zipfile.ZipFile, member: str, path: Path) -> Rows:
+def _npy_rows(stream: IO[bytes], member: str, path: Path) -> Rows:
     """Rows of one array inside the archive, decompressed as they pass by."""
-    stream = archive.open(member)
     try:
         version = np.lib.format.read_magic(stream)
         header = {
@@ -162,16 +175,18 @@ def _npy_rows(archive: zipfile.ZipFile, member: str, path: Path) -> Rows:
     return Rows(name, shape, dtype, SLAB_BYTES // max(1, row_bytes), read)
 
 
-def _xarray_variables(path: Path) -> dict[str, Rows]:
+def _dataset(path: Path) -> Any:
     import xarray
 
     try:
         if path.suffix == ".zarr":
-            dataset = xarray.open_zarr(path, chunks=None, consolidated=False)
-        else:
-            dataset = xarray.open_dataset(path, chunks=None)
+            return xarray.open_zarr(path, chunks=None, consolidated=False)
+        return xarray.open_dataset(path, chunks=None)
     except Exception as why:  # each backend fails in its own way on a foreign file
         raise ValueError(f"{path} cannot be opened: {type(why).__name__}: {why}") from None
+
+
+def _dataset_variables(path: Path, dataset: Any) -> dict[str, Rows]:
     radius = dataset.variables.get("radius")
     if radius is not None and "component" in radius.dims:
         raise ValueError(

@@ -1,0 +1,306 @@
+"""λ̂ end to end: properties, reductions, streams, mixed discretisation, files."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import uqno
+from uqno import Calibration, InfeasibleError, calibrate
+from uqno.conformal import Ranks, frontier
+from uqno.conformal.scores import LARGE
+
+SHARES = st.sampled_from([0.05, 0.1, 0.2, 0.25, 0.3, 0.5])
+DESIGNS = st.sampled_from(["grid", "iid", "hoeffding"])
+
+
+def functions(seed, n=60, m=40):
+    rng = np.random.default_rng(seed)
+    scale = np.exp(0.7 * rng.standard_normal((n, 1)))
+    return scale * rng.standard_normal((n, m)), rng.uniform(0.5, 2, (n, m))
+
+
+def calibrate_or_none(*arguments, **more):
+    try:
+        return calibrate(*arguments, **more)
+    except InfeasibleError:
+        return None
+
+
+def test_one_point_and_unit_radius_is_textbook_split_conformal():
+    rng = np.random.default_rng(0)
+    for n in (19, 50, 99, 200):
+        residuals = np.abs(rng.standard_normal(n))
+        for delta in (0.05, 0.1, 0.2):
+            cal = calibrate(residuals[:, None], np.ones((n, 1)), alpha=0.5, delta=delta)
+            textbook = np.sort(residuals)[int(np.ceil((n + 1) * (1 - delta) - 1e-9)) - 1]
+            assert cal.scale == textbook
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), SHARES, SHARES, DESIGNS)
+def test_order_of_functions_and_points_does_not_matter(seed, alpha, delta, design):
+    error, radius = functions(seed)
+    rng = np.random.default_rng(seed)
+    rows, columns = rng.permutation(len(error)), rng.permutation(error.shape[1])
+    first = calibrate_or_none(error, radius, alpha, delta, design)
+    again = calibrate_or_none(
+        error[rows][:, columns], radius[rows][:, columns], alpha, delta, design
+    )
+    assert first == again
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), SHARES, SHARES, st.sampled_from([0.125, 0.5, 2.0, 1024.0]))
+def test_scaling_the_errors_scales_the_scale(seed, alpha, delta, factor):
+    error, radius = functions(seed)
+    one = calibrate(error, radius, alpha, delta)
+    assert calibrate(factor * error, radius, alpha, delta).scale == factor * one.scale
+    assert calibrate(error, factor * radius, alpha, delta).scale == one.scale / factor
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.tuples(SHARES, SHARES), st.tuples(SHARES, SHARES))
+def test_on_the_grid_the_scale_never_rises_with_alpha_or_delta(seed, alphas, deltas):
+    error, radius = functions(seed)
+    strict = calibrate(error, radius, min(alphas), min(deltas))
+    loose = calibrate(error, radius, max(alphas), max(deltas))
+    assert loose.scale <= strict.scale
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.integers(5, 300), st.integers(5, 300), st.tuples(SHARES, SHARES), st.tuples(SHARES, SHARES)
+)
+def test_the_iid_frontier_only_gains_pairs(n, m, alphas, deltas):
+    strict = frontier(n, m, min(alphas), min(deltas))
+    loose = frontier(n, m, max(alphas), max(deltas))
+    for pair in strict:
+        assert any(p.point <= pair.point and p.function <= pair.function for p in loose)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(0, 10**6), SHARES, SHARES, DESIGNS, st.sampled_from([None, 0.8]))
+def test_streams_lists_and_arrays_agree(seed, alpha, delta, design, confidence):
+    error, radius = functions(seed)
+    arguments = (alpha, delta, design, None, confidence)
+    whole = calibrate_or_none(error, radius, *arguments)
+    assert calibrate_or_none(list(error), list(radius), *arguments) == whole
+    assert calibrate_or_none(iter(error), iter(radius), *arguments) == whole
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), SHARES, SHARES, st.sampled_from(["grid", "iid"]))
+def test_mixed_streams_and_lists_agree(seed, alpha, delta, design):
+    rng = np.random.default_rng(seed)
+    error = [rng.standard_normal(m) for m in rng.integers(20, 80, 70)]
+    radius = [np.ones(e.size) for e in error]
+    whole = calibrate_or_none(error, radius, alpha, delta, design)
+    assert calibrate_or_none(iter(error), iter(radius), alpha, delta, design) == whole
+
+
+def test_large_functions_give_the_scale_of_all_scores():
+    """Functions below the running floor are not scored; the answer is that of scoring all."""
+    rng = np.random.default_rng(1)
+    n, m = 60, LARGE + 100
+    error = (rng.standard_normal((n, m)) * np.exp(rng.standard_normal((n, 1)))).astype(np.float32)
+    radius = rng.uniform(0.5, 2, (n, m)).astype(np.float32)
+    scores = np.sort(np.abs(error.astype(float)) / radius.astype(float), axis=1)
+    for order in (slice(None), np.argsort(scores[:, -1000]), np.argsort(-scores[:, -1000])):
+        for alpha, delta in [(0.1, 0.1), (0.02, 0.3)]:
+            cal = calibrate(error[order], radius[order], alpha, delta)
+            expected = np.sort(scores[:, cal.ranks.point - 1])[cal.ranks.function - 1]
+            assert cal.scale == expected
+            streamed = calibrate(iter(error[order]), iter(radius[order]), alpha, delta)
+            assert streamed == cal
+
+
+def test_a_long_stream_of_large_functions_is_valid_though_its_rank_is_coarser():
+    rng = np.random.default_rng(2)
+    error = rng.standard_normal((30, 50_000))
+    ones = np.ones(50_000)
+    streamed = calibrate(iter(error), (ones for _ in error), 0.1, 0.2, "iid")
+    whole = calibrate(error, np.ones_like(error), 0.1, 0.2, "iid")
+    assert streamed.ranks.function == whole.ranks.function
+    assert 0 <= streamed.ranks.point - whole.ranks.point <= 4
+    assert whole.scale <= streamed.scale <= whole.scale * 1.001
+
+
+def test_mixed_discretisation_own_ranks_share_one_beta():
+    rng = np.random.default_rng(3)
+    sizes = rng.choice([50, 200, 2000], 150)
+    error = [rng.standard_normal(m) for m in sizes]
+    radius = [np.ones(m) for m in sizes]
+    cal = calibrate(error, radius, 0.1, 0.1, "iid")
+    assert (cal.points, cal.points_max, cal.mixed) == (50, 2000, "own")
+    assert "how finely a function is observed is part of its draw" in cal.guarantee
+    reduced = calibrate(error, radius, 0.1, 0.1, "iid", mixed="subsample", seed=1)
+    assert (reduced.points, reduced.points_max) == (50, 50)
+    assert reduced == calibrate(error, radius, 0.1, 0.1, "iid", mixed="subsample", seed=1)
+    assert reduced != calibrate(error, radius, 0.1, 0.1, "iid", mixed="subsample", seed=2)
+    assert cal.scale < reduced.scale  # nothing is lost to the coarsest function
+
+
+def test_subsampling_keeps_vectors_and_weights_out():
+    rng = np.random.default_rng(4)
+    error = [rng.standard_normal((m, 2)) for m in (30, 40, 50, 60) * 10]
+    radius = [np.ones(len(e)) for e in error]
+    cal = calibrate(error, radius, 0.2, 0.2, "iid", mixed="subsample")
+    assert cal.points == cal.points_max == 30
+
+
+def test_hoeffding_with_mixed_sizes_takes_t_from_the_smallest():
+    rng = np.random.default_rng(5)
+    error = [rng.standard_normal(m) for m in (2000, 500) * 60]
+    radius = [np.ones(e.size) for e in error]
+    cal = calibrate(error, radius, 0.2, 0.1, "hoeffding")
+    assert cal.ranks == uqno.plan(0.2, 0.1, 120, 500, "hoeffding").ranks
+    with pytest.raises(ValueError, match="500 points and the first one 2000"):
+        calibrate(iter(error), iter(radius), 0.2, 0.1, "hoeffding")
+
+
+def test_weights_change_what_the_domain_is():
+    error, radius = functions(6)
+    error[:, :4] *= 100
+    heavy, light = np.ones(40), np.ones(40)
+    heavy[:4], light[:4] = 50, 1e-9
+    plain = calibrate(error, radius, 0.2, 0.1)
+    by_light = calibrate(error, radius, 0.2, 0.1, weights=light)
+    by_heavy = calibrate(error, radius, 0.2, 0.1, weights=heavy)
+    assert by_light.scale < plain.scale < by_heavy.scale
+    assert by_light.weighted
+    assert by_light.ranks == Ranks(None, plain.ranks.function)
+    assert "measured by the weights" in by_light.guarantee
+    assert by_light == calibrate(iter(error), iter(radius), 0.2, 0.1, weights=light)
+
+
+def test_confidence_takes_a_higher_rank():
+    error, radius = functions(7, n=500)
+    marginal = calibrate(error, radius, 0.1, 0.05)
+    conditional = calibrate(error, radius, 0.1, 0.05, confidence=0.9)
+    assert (marginal.ranks.function, conditional.ranks.function) == (476, 482)
+    assert conditional.scale > marginal.scale
+    assert "confidence 90 %" in conditional.guarantee
+
+
+def test_a_pair_of_the_callers_own():
+    error, radius = functions(8, n=100, m=50)
+    for pair in frontier(100, 50, 0.1, 0.1):
+        cal = calibrate(error, radius, 0.1, 0.1, "iid", ranks=pair)
+        everything = np.sort(np.sort(np.abs(error) / radius, axis=1)[:, pair.point - 1])
+        assert cal.scale == everything[pair.function - 1]
+    with pytest.raises(InfeasibleError, match="function must be 94 to 100"):
+        calibrate(error, radius, 0.1, 0.1, "iid", ranks=Ranks(47, 93))
+    with pytest.raises(InfeasibleError, match="larger point rank"):
+        calibrate(error, radius, 0.1, 0.1, "iid", ranks=Ranks(20, 100))
+    with pytest.raises(ValueError, match=r"ranks.point = 51 must lie in 1 … 50"):
+        calibrate(error, radius, 0.1, 0.1, "iid", ranks=Ranks(51, 100))
+    with pytest.raises(ValueError, match="fits one number of points"):
+        calibrate(
+            [*error, error[0, :30]], [*radius, radius[0, :30]], 0.1, 0.1, ranks=Ranks(27, 100)
+        )
+
+
+def test_ties_are_conservative_not_clipped():
+    error = np.ones((50, 20))
+    cal = calibrate(error, np.full((50, 20), 4.0), 0.1, 0.1)
+    assert cal.scale == 0.25
+    assert (cal.coverage(error, np.full((50, 20), 4.0)) == 1).all()
+
+
+def test_perfect_predictions_need_no_band():
+    cal = calibrate(np.zeros((50, 20)), np.zeros((50, 20)), 0.1, 0.1)
+    assert cal.scale == 0.0
+
+
+def test_coverage_of_the_calibration_set_itself():
+    error, radius = functions(9, n=200, m=100)
+    cal = calibrate(error, radius, 0.1, 0.1)
+    assert (cal.coverage(error, radius) >= 0.9).sum() == cal.ranks.function
+
+
+@pytest.mark.parametrize("kind", ["xarray", "torch", "zarr"])
+def test_other_array_libraries(kind, tmp_path):
+    error, radius = functions(10)
+    if kind == "xarray":
+        import xarray
+
+        e, r = xarray.DataArray(error), xarray.DataArray(radius)
+    elif kind == "torch":
+        import torch
+
+        e, r = torch.from_numpy(error), torch.from_numpy(radius)
+    else:
+        import zarr
+
+        e = zarr.create_array(tmp_path / "e.zarr", data=error, chunks=(7, 40))
+        r = zarr.create_array(tmp_path / "r.zarr", data=radius, chunks=(7, 40))
+    assert calibrate(e, r, 0.1, 0.1) == calibrate(error, radius, 0.1, 0.1)
+
+
+# --- files ----------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), SHARES, SHARES, DESIGNS, st.sampled_from([None, 0.8]))
+def test_json_round_trip(seed, alpha, delta, design, confidence):
+    error, radius = functions(seed)
+    cal = calibrate_or_none(error, radius, alpha, delta, design, None, confidence)
+    if cal is None:
+        return
+    again = Calibration.from_json(cal.to_json())
+    assert again == cal
+    assert again.created == cal.created
+    assert again.guarantee == cal.guarantee
+    assert replace(again, scale=np.nextafter(cal.scale, np.inf)) != cal
+
+
+def test_json_round_trip_with_weights():
+    cal = calibrate(*functions(0), 0.1, 0.1, weights=np.arange(40.0))
+    assert Calibration.from_json(cal.to_json()) == cal
+
+
+def tampered(**changes):
+    content = json.loads(calibrate(*functions(0), 0.1, 0.1).to_json())
+    content.update(changes)
+    return json.dumps({k: v for k, v in content.items() if v != "remove"})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "not JSON"),
+        ("{", "not JSON"),
+        ("[1]", "expected JSON with format"),
+        ('{"format": "other"}', "expected JSON with format"),
+        (tampered(version=2), "format version 2, this uqno reads 1"),
+        (tampered(scale=-1), "scale = -1"),
+        (tampered(scale=float("nan")), "scale = None"),
+        (tampered(scale="1"), "scale = '1'"),
+        (tampered(scale=True), "scale = True"),
+        (tampered(alpha=1.5), "alpha = 1.5"),
+        (tampered(sampling="guess"), "sampling = 'guess'"),
+        (tampered(functions=0), "functions = 0"),
+        (tampered(ranks={"point": 99, "function": 3}), "ranks.point = 99"),
+        (tampered(ranks={"point": 3, "function": 99}), "ranks.function = 99"),
+        (tampered(ranks=[1, 2]), "must hold point and function"),
+        (tampered(created=3), "created must be text"),
+        (tampered(points_max=1), "points_max = 1"),
+        (tampered(mixed="sometimes"), "mixed = 'sometimes'"),
+        (tampered(delta="remove"), r"missing \['delta'\]"),
+        (tampered(extra=1), r"unknown \['extra'\]"),
+    ],
+)
+def test_a_foreign_or_damaged_file_is_refused_by_name(text, said):
+    with pytest.raises(ValueError, match=said):
+        Calibration.from_json(text)
+
+
+def test_a_calibration_is_frozen_and_says_when():
+    cal = calibrate(*functions(0), 0.1, 0.1)
+    assert cal.created.endswith("+00:00")
+    with pytest.raises(AttributeError):
+        cal.scale = 1.0

@@ -1,0 +1,120 @@
+"""What is feasible, and the smallest change that makes it so."""
+
+import math
+
+import numpy as np
+import pytest
+
+from uqno import InfeasibleError, plan
+from uqno.conformal import Ranks
+from uqno.conformal.words import ordinal, percent, rounded_up
+
+INFEASIBLE = [
+    (0.1, 0.02, 40, 1849, "grid", None),
+    (0.1, 0.02, 60, 12, "iid", None),
+    (0.01, 0.02, 500, 3, "iid", None),
+    (0.1, 0.1, 100, 50, "hoeffding", None),
+    (0.04, 0.02, 100, 3586, "iid", 0.9),
+    (0.04, 0.02, 100, 3586, "grid", 0.9),
+    (0.02, 0.02, 500, 1849, "hoeffding", None),
+]
+
+
+@pytest.mark.parametrize(("alpha", "delta", "n", "m", "sampling", "confidence"), INFEASIBLE)
+def test_each_remedy_works_and_nothing_smaller_does(alpha, delta, n, m, sampling, confidence):
+    p = plan(alpha, delta, n, m, sampling, confidence)
+    assert not p.feasible
+    assert p.ranks is None
+
+    def feasible(alpha=alpha, delta=delta, n=n, m=m):
+        return plan(alpha, delta, n, m, sampling, confidence).feasible
+
+    if p.smallest_functions is not None:
+        assert p.smallest_functions > n
+        assert feasible(n=p.smallest_functions)
+        assert not feasible(n=p.smallest_functions - 1)
+    if p.smallest_points is not None:
+        assert p.smallest_points > m
+        assert feasible(m=p.smallest_points)
+        assert not feasible(m=p.smallest_points - 1)
+    if p.smallest_alpha is not None:
+        assert feasible(alpha=p.smallest_alpha)
+        assert not feasible(alpha=p.smallest_alpha * (1 - 1e-9))
+        assert feasible(alpha=float(rounded_up(p.smallest_alpha)))
+    if p.smallest_delta is not None:
+        assert feasible(delta=p.smallest_delta)
+        assert not feasible(delta=p.smallest_delta * (1 - 1e-9))
+        assert feasible(delta=float(rounded_up(p.smallest_delta)))
+    remedies = (p.smallest_functions, p.smallest_points, p.smallest_alpha, p.smallest_delta)
+    assert any(r is not None for r in remedies)
+    with pytest.raises(InfeasibleError, match="Not feasible with"):
+        p.require()
+
+
+def test_closed_forms():
+    p = plan(0.1, 0.02, 40, 1849)
+    assert p.smallest_functions == math.ceil(1 / 0.02) - 1 == 49
+    assert p.smallest_delta == pytest.approx(1 / 41, rel=1e-9)
+    assert p.smallest_points is None
+    iid = plan(0.1, 0.05, 30, 5, "iid")
+    # (1 − α)^m ≤ 1 − 1/((n + 1) δ)
+    assert iid.smallest_points == math.ceil(math.log(1 - 1 / (31 * 0.05)) / math.log(0.9))
+    assert iid.smallest_delta == pytest.approx(1 / (31 * (1 - 0.9**5)), rel=1e-9)
+    assert iid.smallest_alpha == pytest.approx(1 - (1 - 1 / (31 * 0.05)) ** (1 / 5), rel=1e-9)
+    conditional = plan(0.1, 0.02, 100, 50, "grid", 0.9)
+    assert conditional.smallest_functions == math.ceil(math.log(0.1) / math.log(0.98))
+
+
+def test_a_feasible_plan_in_fields_and_words():
+    p = plan(alpha=0.1, delta=0.02, functions=500, points=1849, sampling="iid")
+    assert p.feasible
+    assert p.ranks == Ranks(point=1681, function=492)
+    assert (p.ranks.point, p.ranks.function) == (1681, 492)
+    assert p.require() == p.ranks
+    for said in ("Feasible", "1681st", "492nd", "98 %", "90 %"):
+        assert said in str(p)
+    assert plan(0.1, 0.02, 500, 10).smallest_alpha == 0.0
+
+
+def test_infeasible_words_name_the_remedies():
+    told = str(plan(0.1, 0.02, 40, 12, "iid"))
+    for said in ("Not feasible", "40 calibration functions", "functions", "delta of at least"):
+        assert said in told
+    assert "'iid'" in str(plan(0.1, 0.1, 100, 50, "hoeffding"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (dict(alpha=0), "alpha = 0 must lie strictly between 0 and 1"),
+        (dict(alpha=1.0), "alpha = 1.0"),
+        (dict(delta=-0.1), "delta = -0.1"),
+        (dict(delta=float("nan")), "delta = nan"),
+        (dict(delta="much"), "delta = 'much'"),
+        (dict(functions=0), "functions = 0 must be a whole number, at least 1"),
+        (dict(points=2.5), "points = 2.5"),
+        (dict(points=True), "points = True"),
+        (dict(sampling="random"), "sampling = 'random' must be one of grid, iid, hoeffding"),
+        (dict(confidence=1.5), "confidence = 1.5"),
+    ],
+)
+def test_bad_numbers_are_named(arguments, said):
+    with pytest.raises(ValueError, match=said.replace("(", r"\(")):
+        plan(**{**dict(alpha=0.1, delta=0.1, functions=100, points=100), **arguments})
+
+
+def test_the_choice_depends_on_numbers_alone_and_is_repeatable():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        n, m = (int(x) for x in rng.integers(50, 5000, 2))
+        assert plan(0.1, 0.1, n, m, "iid") == plan(0.1, 0.1, n, m, "iid")
+
+
+def test_small_words():
+    assert [ordinal(i) for i in (1, 2, 3, 4, 11, 12, 13, 21, 111, 122)] == [
+        "1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "111th", "122nd",
+    ]  # fmt: skip
+    assert percent(1 - 0.02) == "98 %"
+    assert percent(0.001) == "0.1 %"
+    assert rounded_up(0.0019960079840319364) == "0.002"
+    assert rounded_up(0.12345) == "0.124"

@@ -1,0 +1,233 @@
+"""Ratios and their order statistics, against sorting everything in float64."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from uqno.conformal import coverage, function_scores, ratios, weighted_scores
+from uqno.conformal.scores import LARGE, exact_sum, weighted_quantile
+
+
+def naive(error, radius, k):
+    """Sort the ratios of one function, all in float64."""
+    e, r = np.asarray(error, np.float64), np.asarray(radius, np.float64)
+    e = np.linalg.norm(e, axis=-1) if e.ndim > r.ndim else np.abs(e)
+    return np.sort(np.ravel(e / r))[k - 1]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+@pytest.mark.parametrize("shape", [(7, 30), (3, 5, 6), (200, 40)])
+def test_arrays_of_any_shape(dtype, shape):
+    rng = np.random.default_rng(0)
+    error, radius = rng.normal(size=shape).astype(dtype), rng.uniform(0.5, 2, shape).astype(dtype)
+    for k in (1, 10, 30):
+        expected = [naive(e, r, k) for e, r in zip(error, radius, strict=True)]
+        np.testing.assert_array_equal(function_scores(error, radius, k), expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("law", ["normal", "cauchy", "ties", "few values", "sorted", "constant"])
+def test_large_functions_are_selected_exactly(dtype, law):
+    """The bracketed selection, whatever the law; k from the first to the last."""
+    rng = np.random.default_rng(1)
+    m = LARGE + 12_345
+    error = {
+        "normal": lambda: rng.normal(size=m),
+        "cauchy": lambda: rng.standard_cauchy(m),
+        "ties": lambda: rng.integers(0, 50, m),
+        "few values": lambda: rng.choice([0.1, 0.2], m),
+        "sorted": lambda: np.sort(rng.exponential(size=m)),
+        "constant": lambda: np.full(m, 0.3),
+    }[law]().astype(dtype)
+    radius = (rng.uniform(0.5, 2, m) if law in ("normal", "sorted") else np.full(m, 0.7)).astype(
+        dtype
+    )
+    everything = np.sort(np.abs(error.astype(np.float64)) / radius.astype(np.float64))
+    for k in (1, 2, 100, m // 2, int(0.9 * m), int(0.999 * m), m - 1, m):
+        found = function_scores([error], [radius], k)
+        assert found[0] == everything[k - 1], (law, k)
+
+
+def test_large_float32_ratios_that_overflow_float32():
+    m = LARGE + 1
+    error, radius = np.full(m, 1e30, np.float32), np.full(m, 1e-20, np.float32)
+    assert function_scores([error], [radius], m // 2)[0] == np.float64(error[0]) / np.float64(
+        radius[0]
+    )
+
+
+def test_mixed_precision_is_compared_in_float64():
+    rng = np.random.default_rng(2)
+    error, radius = (
+        rng.normal(size=(4, LARGE + 9)).astype(np.float32),
+        rng.uniform(1, 2, (4, LARGE + 9)),
+    )
+    expected = [naive(e, r, 30_000) for e, r in zip(error, radius, strict=True)]
+    np.testing.assert_array_equal(function_scores(error, radius, 30_000), expected)
+
+
+def test_vectors_take_the_2_norm_over_the_last_axis():
+    rng = np.random.default_rng(3)
+    error, radius = rng.normal(size=(6, 20, 3)), rng.uniform(1, 2, (6, 20))
+    expected = [naive(e, r, 15) for e, r in zip(error, radius, strict=True)]
+    np.testing.assert_allclose(function_scores(error, radius, 15), expected, rtol=1e-14)
+    one = rng.normal(size=(6, 20, 1))
+    np.testing.assert_array_equal(
+        function_scores(one, radius, 15), function_scores(one[..., 0], radius, 15)
+    )
+
+
+def test_vectors_neither_overflow_nor_underflow():
+    error = np.array([[[3e200, 4e200], [3e-200, 4e-200]]])
+    np.testing.assert_allclose(ratios(error[0], np.ones(2)), [5e200, 5e-200])
+
+
+def test_zero_radius():
+    np.testing.assert_array_equal(ratios([0.0, 2.0, 1.0], [0.0, 0.0, 4.0]), [0.0, np.inf, 0.25])
+    np.testing.assert_array_equal(ratios([0.0, 1.0], [-0.0, 1.0]), [0.0, 1.0])
+    large = np.ones(LARGE + 5)
+    radius = np.where(np.arange(large.size) < 7, 0.0, 1.0)
+    assert function_scores([large], [radius], large.size - 7)[0] == 1.0
+    assert function_scores([large], [radius], large.size - 6)[0] == np.inf
+    zeros = np.where(radius == 0, 0.0, large)
+    assert function_scores([zeros], [radius], 7)[0] == 0.0
+
+
+def test_streams_lists_and_arrays_agree():
+    rng = np.random.default_rng(4)
+    error, radius = rng.normal(size=(30, 50)), rng.uniform(1, 2, (30, 50))
+    whole = function_scores(error, radius, 40)
+    np.testing.assert_array_equal(function_scores(list(error), list(radius), 40), whole)
+    np.testing.assert_array_equal(function_scores(iter(error), iter(radius), 40), whole)
+    np.testing.assert_array_equal(function_scores(error, iter(radius), 40), whole)
+    np.testing.assert_array_equal(function_scores(error.tolist(), radius.tolist(), 40), whole)
+
+
+def test_only_one_function_of_a_stream_is_alive_at_a_time():
+    alive, most = 0, 0
+
+    class Function(np.ndarray):
+        def __del__(self):
+            nonlocal alive
+            alive -= self.base is None
+
+    def stream():
+        nonlocal alive, most
+        for _ in range(40):
+            f = np.ones(100).view(Function).copy()
+            alive += 1
+            most = max(most, alive)
+            yield f
+
+    function_scores(stream(), (np.ones(100) for _ in range(40)), 90)
+    assert most <= 3
+
+
+def test_several_ranks_in_one_pass():
+    rng = np.random.default_rng(5)
+    error, radius = rng.normal(size=(8, 60)), np.ones((8, 60))
+    several = function_scores(error, radius, lambda m: np.array([30, 45, 60]))
+    assert several.shape == (8, 3)
+    for column, k in enumerate((30, 45, 60)):
+        np.testing.assert_array_equal(several[:, column], function_scores(error, radius, k))
+
+
+def test_a_rank_out_of_range_is_refused():
+    with pytest.raises(ValueError, match="point rank 4 must lie in 1 … 3"):
+        function_scores(np.ones((2, 3)), np.ones((2, 3)), 4)
+
+
+# --- weights --------------------------------------------------------------------------------
+
+
+def naive_weighted(ratio, weights, alpha):
+    """Every candidate λ, with sums in rational arithmetic."""
+    w = [Fraction(x) for x in weights]
+    wanted = (1 - Fraction(str(alpha)) - Fraction(1, 2**52)) * sum(w)
+    for lam in sorted(ratio):
+        if sum(x for x, r in zip(w, ratio, strict=True) if r <= lam) >= wanted:
+            return lam
+    raise AssertionError("unreachable: the largest ratio covers all")
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 4)), min_size=1, max_size=12).filter(
+        lambda rows: any(w for _, w in rows)
+    ),
+    st.sampled_from([0.5, 0.25, 0.1, 0.3, 0.01, 0.9]),
+    st.sampled_from([1.0, 0.1, 1 / 3, 1e-9]),
+)
+def test_weighted_score_equals_every_candidate_tried(rows, alpha, unit):
+    ratio = np.array([r for r, _ in rows], float)
+    weights = np.array([w * unit for _, w in rows])
+    found = weighted_scores([ratio], [np.ones_like(ratio)], weights, alpha)[0]
+    assert found == naive_weighted(ratio, weights, alpha)
+
+
+def test_equal_weights_are_ranks():
+    rng = np.random.default_rng(6)
+    error = rng.normal(size=(5, 70))
+    for weight in (1.0, 1 / 70, 0.1):
+        found = weighted_scores(error, np.ones((5, 70)), np.full(70, weight), 0.1)
+        np.testing.assert_array_equal(found, function_scores(error, np.ones((5, 70)), 63))
+
+
+def test_decimal_weights_reach_a_decimal_share():
+    values = np.array([1.0, 2.0, 3.0])
+    assert weighted_quantile(values, np.array([0.5, 0.4, 0.1]), Fraction(9, 10)) == 2.0
+    assert weighted_quantile(values, np.array([0.5, 0.39, 0.11]), Fraction(9, 10)) == 3.0
+
+
+def test_weights_shared_or_one_set_a_function():
+    rng = np.random.default_rng(7)
+    error, radius = rng.normal(size=(6, 9)), rng.uniform(1, 2, (6, 9))
+    shared = rng.uniform(size=9)
+    each = np.tile(shared, (6, 1))
+    expected = weighted_scores(error, radius, shared, 0.2)
+    for weights in (each, list(each), iter(each), shared.tolist()):
+        np.testing.assert_array_equal(weighted_scores(error, radius, weights, 0.2), expected)
+    grid = weighted_scores(
+        error.reshape(6, 3, 3), radius.reshape(6, 3, 3), shared.reshape(3, 3), 0.2
+    )
+    np.testing.assert_array_equal(grid, expected)
+    np.testing.assert_array_equal(
+        weighted_scores(list(error), list(radius), list(each), 0.2), expected
+    )
+
+
+def test_points_without_weight_do_not_count():
+    error = np.array([[1.0, 2.0, 100.0, 100.0]])
+    assert weighted_scores(error, np.ones((1, 4)), np.array([1.0, 1, 0, 0]), 0.1)[0] == 2.0
+
+
+@settings(max_examples=100, deadline=None)
+@given(arrays(np.float64, st.integers(1, 40), elements=st.floats(0, 1e300)))
+def test_exact_sum_has_no_rounding(weights):
+    assert exact_sum(weights) == sum(Fraction(w) for w in weights)
+
+
+# --- coverage -------------------------------------------------------------------------------
+
+
+def test_coverage_is_the_share_of_ratios_up_to_the_scale():
+    error = np.array([[1.0, 2.0, 3.0, 4.0], [0.0, 0.0, 9.0, 9.0]])
+    np.testing.assert_array_equal(coverage(error, np.ones((2, 4)), 3.0), [0.75, 0.5])
+    weights = np.array([1.0, 1, 1, 7])
+    np.testing.assert_array_equal(coverage(error, np.ones((2, 4)), 3.0, weights), [0.3, 0.2])
+    with pytest.raises(ValueError, match="scale = nan"):
+        coverage(error, np.ones((2, 4)), float("nan"))
+
+
+def test_a_score_covers_its_function_exactly():
+    """The k-th ratio as scale covers k points, in any precision: no slip by rounding."""
+    rng = np.random.default_rng(8)
+    for dtype in (np.float32, np.float64):
+        error = rng.normal(size=(20, 100)).astype(dtype)
+        radius = rng.uniform(0.1, 3, (20, 100)).astype(dtype)
+        for i, score in enumerate(function_scores(error, radius, 90)):
+            assert coverage(error[i : i + 1], radius[i : i + 1], score)[0] == 0.9

@@ -1,0 +1,189 @@
+"""Calibration files of every kind give the calibration of their arrays; damaged ones are named."""
+
+import numpy as np
+import pytest
+import xarray
+
+from uqno import calibrate
+from uqno.data import files
+from uqno.data.example import example, write_example
+from uqno.data.files import open_calibration, write_whole
+
+
+@pytest.fixture(scope="module")
+def arrays():
+    rng = np.random.default_rng(0)
+    truth = rng.standard_normal((60, 5, 7)).astype(np.float32)
+    return {
+        "prediction": truth + rng.standard_normal(truth.shape).astype(np.float32),
+        "truth": truth,
+        "radius": rng.uniform(0.5, 2, truth.shape).astype(np.float32),
+    }
+
+
+def write(path, arrays, compressed=False, chunks=None):
+    if path.suffix == ".npz":
+        (np.savez_compressed if compressed else np.savez)(path, **arrays)
+        return path
+    dims = ("function", "y", "x", "component")
+    names = {
+        n: dims[: a.ndim] if a.shape[0] == 60 else dims[1 : 1 + a.ndim] for n, a in arrays.items()
+    }
+    dataset = xarray.Dataset({n: (names[n], a) for n, a in arrays.items()})
+    if path.suffix == ".zarr":
+        encoding = (
+            {n: {"chunks": (chunks, *a.shape[1:])} for n, a in arrays.items()} if chunks else {}
+        )
+        dataset.to_zarr(path, encoding=encoding, consolidated=False)
+    else:
+        dataset.to_netcdf(path)
+    return path
+
+
+def from_file(path, **more):
+    with open_calibration(path) as data:
+        return calibrate(data.error, data.radius, 0.1, 0.1, weights=data.weights, **more)
+
+
+def from_arrays(arrays, **more):
+    error = arrays["truth"].astype(float) - arrays["prediction"]
+    return calibrate(error, arrays["radius"], 0.1, 0.1, weights=arrays.get("weights"), **more)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".nc", ".zarr"])
+@pytest.mark.parametrize("slab", [1, 200, 2**24])
+def test_every_format_streams_to_the_same_calibration(suffix, slab, arrays, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "SLAB_BYTES", slab)
+    path = write(tmp_path / f"set{suffix}", arrays, compressed=True, chunks=7)
+    assert from_file(path) == from_arrays(arrays)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".nc", ".zarr"])
+def test_vectors_and_weights(suffix, arrays, tmp_path):
+    rng = np.random.default_rng(1)
+    vectors = {
+        "prediction": rng.standard_normal((60, 5, 7, 2)),
+        "truth": rng.standard_normal((60, 5, 7, 2)),
+        "radius": arrays["radius"],
+    }
+    for name, weights in (("all", rng.uniform(size=(5, 7))), ("own", rng.uniform(size=(60, 5, 7)))):
+        content = {**vectors, "weights": weights}
+        assert from_file(write(tmp_path / f"{name}{suffix}", content)) == from_arrays(content)
+
+
+def test_progress_counts_functions(arrays, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "SLAB_BYTES", 500)
+    seen = []
+    path = write(tmp_path / "set.npz", arrays)
+    with open_calibration(path, lambda *told: seen.append(told)) as data:
+        calibrate(data.error, data.radius, 0.1, 0.1)
+    assert seen[-1] == (60, 60)
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+
+
+def test_a_file_larger_than_what_is_held(arrays, tmp_path, monkeypatch):
+    """At most two slabs of each variable are in memory at once."""
+    monkeypatch.setattr(files, "SLAB_BYTES", 4 * 35 * 4)
+    with open_calibration(write(tmp_path / "set.npz", arrays)) as data:
+        for i in range(60):
+            data.radius[i : i + 1]
+            assert len(data.radius._held) <= 8
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "said"),
+    [
+        ("none.npz", None, "does not exist"),
+        ("empty.npz", lambda p: p.touch(), "is empty"),
+        ("text.npz", lambda p: p.write_text("hello"), "truncated or foreign"),
+        ("text.nc", lambda p: p.write_text("hello"), "cannot be opened"),
+        ("folder.zarr", lambda p: p.mkdir(), "cannot be opened"),
+        ("table.csv", lambda p: p.write_text("1,2"), "expected a .npz"),
+        ("some.npz", lambda p: np.savez(p, truth=np.ones((3, 4))), "lacks prediction, radius"),
+    ],
+)
+def test_files_that_cannot_be_read(name, make, said, tmp_path):
+    path = tmp_path / name
+    if make is not None:
+        make(path)
+    with pytest.raises(ValueError, match=said), open_calibration(path):
+        pass
+
+
+def test_objects_are_never_unpickled(tmp_path):
+    class Trap:
+        def __reduce__(self):
+            return (pytest.fail, ("a file was unpickled",))
+
+    bad = np.array([Trap()] * 3, dtype=object)
+    np.savez(tmp_path / "bad.npz", prediction=bad, truth=bad, radius=bad)
+    with (
+        pytest.raises(ValueError, match="holds Python objects"),
+        open_calibration(tmp_path / "bad.npz"),
+    ):
+        pass
+
+
+def test_truncated_and_damaged_archives(arrays, tmp_path):
+    whole = write(tmp_path / "whole.npz", arrays, compressed=True).read_bytes()
+    cut = tmp_path / "cut.npz"
+    cut.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match="truncated or foreign"), open_calibration(cut):
+        pass
+    damaged = bytearray(whole)
+    damaged[len(whole) // 2] ^= 0xFF
+    cut.write_bytes(damaged)
+    with pytest.raises(ValueError, match=r"cannot be read|not a readable|truncated"):
+        from_file(cut)
+
+
+def test_shapes_that_do_not_fit(arrays, tmp_path):
+    for change, said in [
+        ({"truth": arrays["truth"][:50]}, "expected equal"),
+        ({"radius": arrays["radius"][:, :4]}, "radius has shape"),
+        ({"weights": np.ones(3)}, "weights have shape"),
+        ({"radius": np.asfortranarray(arrays["radius"])}, "Fortran order"),
+    ]:
+        path = write(tmp_path / "set.npz", {**arrays, **change})
+        with pytest.raises(ValueError, match=said), open_calibration(path):
+            pass
+
+
+def test_missing_values_are_named(arrays, tmp_path):
+    gap = arrays["truth"].copy()
+    gap[2, 1, 1] = np.nan
+    path = write(tmp_path / "set.nc", {**arrays, "truth": gap})
+    with pytest.raises(ValueError, match="error of function 2 is nan at point 8"):
+        from_file(path)
+
+
+def test_reading_backwards_is_refused(arrays, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "SLAB_BYTES", 1)
+    with open_calibration(write(tmp_path / "set.npz", arrays)) as data:
+        data.radius[0:2]
+        data.radius[20:22]
+        with pytest.raises(ValueError, match="once and in order"):
+            data.radius[0:1]
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path):
+    path = tmp_path / "deep" / "file.txt"
+    write_whole(path, lambda aside: aside.write_text("old"))
+
+    def full_disk(aside):
+        aside.write_text("half")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        write_whole(path, full_disk)
+    assert path.read_text() == "old"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_the_example_is_a_function_of_its_seed(tmp_path):
+    write_example(tmp_path / "a.npz", functions=60, points=20, seed=3)
+    found, expected = np.load(tmp_path / "a.npz"), example(60, 20, 3)
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values)
+    with pytest.raises(ValueError, match="must end in"):
+        write_example(tmp_path / "a.txt")

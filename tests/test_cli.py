@@ -1,0 +1,106 @@
+"""The command line as a person meets it: real processes, exit codes, one-line errors."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import uqno
+from uqno.data.example import example, write_example
+
+
+def run(*arguments, cwd=None, columns=80):
+    return subprocess.run(
+        [sys.executable, "-c", "from uqno.cli import main; main()", *map(str, arguments)],
+        capture_output=True, text=True, cwd=cwd,
+        env={**os.environ, "COLUMNS": str(columns), "NO_COLOR": "1"},
+    )  # fmt: skip
+
+
+def test_plan_in_words_and_as_json():
+    arguments = ("plan", "--alpha", 0.1, "--delta", 0.02, "--functions", 500, "--points", 1849,
+                 "--sampling", "iid")  # fmt: skip
+    words = run(*arguments)
+    assert words.returncode == 0
+    assert "1681st" in words.stdout
+    assert max(map(len, words.stdout.splitlines())) <= 80
+    found = json.loads(run(*arguments, "--json").stdout)
+    assert found["feasible"]
+    assert found["ranks"] == {"point": 1681, "function": 492}
+
+
+def test_an_infeasible_plan_is_an_answer():
+    told = run("plan", "--functions", 40)
+    assert told.returncode == 0
+    assert "Not feasible" in told.stdout
+    assert "49" in told.stdout
+
+
+@pytest.mark.parametrize("sampling", ["grid", "iid", "hoeffding"])
+def test_calibrate_writes_what_the_library_computes(sampling, tmp_path):
+    write_example(tmp_path / "set.npz", functions=200, points=300)
+    done = run("calibrate", "set.npz", "--alpha", 0.2, "--delta", 0.05, "--sampling", sampling,
+               cwd=tmp_path)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    found = uqno.Calibration.from_json((tmp_path / "calibration.json").read_text())
+    arrays = example(200, 300)
+    error = arrays["truth"].astype(float) - arrays["prediction"]
+    assert found == uqno.calibrate(error, arrays["radius"], 0.2, 0.05, sampling)
+    assert found.guarantee in " ".join(done.stdout.split())
+
+
+def test_calibrate_as_json(tmp_path):
+    write_example(tmp_path / "set.npz", functions=60, points=20)
+    done = run("calibrate", "set.npz", "--delta", 0.1, "--confidence", 0.9, "--out", "a/b.json",
+               "--json", cwd=tmp_path)  # fmt: skip
+    found = json.loads(done.stdout)
+    assert found["confidence"] == 0.9
+    assert "confidence 90 %" in found["guarantee"]
+    assert json.loads((tmp_path / "a" / "b.json").read_text())["scale"] == found["scale"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("plan", "--alpha", 2), "alpha = 2.0 must lie strictly between 0 and 1"),
+        (("plan", "--alpha", "x"), "--alpha"),
+        (("plan", "--sampling", "all"), "'grid', 'iid', 'hoeffding'"),
+        (("nothing",), "No such command 'nothing'"),
+        (("calibrate",), "file"),
+        (("calibrate", "missing.npz"), "missing.npz does not exist"),
+        (("calibrate", "set.npz", "--delta", 0.001), "Not feasible with 60"),
+        (("calibrate", "bad.npz"), "error of function 1 is nan"),
+        (("calibrate", "set.npz", "--delta", 0.1, "--out", "set.npz/x.json"), "set.npz"),
+        (("data", "example", "--out", "x.txt"), "must end in .npz"),
+    ],
+)
+def test_errors_are_one_line_on_stderr_with_exit_code_2(arguments, said, tmp_path):
+    write_example(tmp_path / "set.npz", functions=60, points=20)
+    arrays = example(60, 20)
+    arrays["truth"][1, 3] = np.nan
+    np.savez(tmp_path / "bad.npz", **arrays)
+    failed = run(*arguments, cwd=tmp_path)
+    assert failed.returncode == 2
+    assert failed.stdout == ""
+    assert said in failed.stderr
+    assert failed.stderr.startswith("uqno: ")
+    assert failed.stderr.count("\n") == 1
+    assert not (tmp_path / "calibration.json").exists()
+
+
+def test_help_names_every_command():
+    told = run("--help").stdout
+    for command in ("plan", "calibrate", "data"):
+        assert command in told
+    assert run().stdout == told
+    assert run("--version").stdout == f"uqno {uqno.__version__}\n"
+
+
+def test_markup_in_a_file_name_is_printed_as_it_is(tmp_path):
+    write_example(tmp_path / "set.npz", functions=60, points=20)
+    done = run("calibrate", "set.npz", "--delta", 0.1, "--out", "[red]x[-red].json", cwd=tmp_path)
+    assert "[red]x[-red].json" in done.stdout
