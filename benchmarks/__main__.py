@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.common import RESULTS
+from benchmarks.common import RESULTS, number
 
 NOT_BENCHMARKS = {"__main__", "common"}
 
@@ -19,15 +19,13 @@ def main() -> int:
         print(f"== {name}", flush=True)
         if subprocess.run([sys.executable, "-m", f"benchmarks.{name}"]).returncode:
             failed.append(name)
-    print(f"\n{'benchmark':52} {'ours':>10} {'theirs':>10} {'ratio':>7}  bar")
+    print(f"\n{'benchmark':64} {'ours':>10} {'theirs':>10} {'ratio':>7}  bar")
     for name in names:
         file = RESULTS / f"{name}.json"
         for r in json.loads(file.read_text()) if file.exists() else []:
             mark = "" if r["holds"] else "  FAILS"
-            print(
-                f"{r['name'][:52]:52} {r['ours']:10.4g} {r['theirs']:10.4g} {r['ratio']:7.2f}"
-                f"  {r['bar']}{mark}"
-            )
+            ours, theirs, ratio = (number(r[key]) for key in ("ours", "theirs", "ratio"))
+            print(f"{r['name'][:64]:64} {ours:>10} {theirs:>10} {ratio:>7}  {r['bar']}{mark}")
     if failed:
         print("did not finish:", ", ".join(failed), file=sys.stderr)
     return bool(failed)

@@ -54,6 +54,11 @@ def record(name: str, rows: list[dict[str, object]]) -> None:
 def describe(r: Mapping[str, object]) -> str:
     verdict = "holds" if r["holds"] else "FAILS"
     return (
-        f"{r['name']}: ours {r['ours']:.4g}, theirs {r['theirs']:.4g} {r['unit']}, "
-        f"ratio {r['ratio']:.2f} (bar: {r['bar']}; {verdict})"
+        f"{r['name']}: ours {number(r['ours'])}, theirs {number(r['theirs'])} {r['unit']}, "
+        f"ratio {number(r['ratio'])} (bar: {r['bar']}; {verdict})"
     )
+
+
+def number(x: object) -> str:
+    """A few digits; a dash where the other side has no answer at all."""
+    return f"{x:.4g}" if isinstance(x, float | int) else "–"
