@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import uqno
 from uqno import Calibration, InfeasibleError, calibrate
-from uqno.conformal import Ranks, frontier
+from uqno.conformal import Ranks, calibrate_all, frontier
 from uqno.conformal.scores import LARGE
 
 SHARES = st.sampled_from([0.05, 0.1, 0.2, 0.25, 0.3, 0.5])
@@ -202,6 +202,23 @@ def test_a_pair_of_the_callers_own():
         calibrate(
             [*error, error[0, :30]], [*radius, radius[0, :30]], 0.1, 0.1, ranks=Ranks(27, 100)
         )
+
+
+@pytest.mark.parametrize("design", ["grid", "iid", "hoeffding", "weights"])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_several_levels_in_one_pass(design, streamed):
+    error, radius = functions(11, n=200, m=300)
+    levels = [(0.2, 0.1), (0.3, 0.1), (0.2, 0.3)]
+    sampling = "grid" if design == "weights" else design
+    weights = np.arange(1.0, 301) if design == "weights" else None
+    several = calibrate_all(
+        iter(error) if streamed else error,
+        iter(radius) if streamed else radius,
+        levels,
+        sampling,
+        weights,
+    )
+    assert several == tuple(calibrate(error, radius, *pair, sampling, weights) for pair in levels)
 
 
 def test_ties_are_conservative_not_clipped():

@@ -58,8 +58,8 @@ BAD = [
     (GOOD, GOOD, {"weights": np.zeros(8)}, "sum to zero"),
     (GOOD, GOOD, {"weights": np.full(8, np.nan)}, "weights of function 0 is nan"),
     (GOOD, GOOD, {"weights": np.ones(7)}, "weights of function 0 have 7 points, expected 8"),
-    (GOOD, GOOD, {"weights": list(np.ones((29, 8)))}, "weights end before function 29"),
-    (GOOD, GOOD, {"weights": list(np.ones((31, 8)))}, "31 functions were given for 30"),
+    (GOOD, GOOD, {"weights": list(np.ones((29, 8)))}, "weights ends after 29 functions"),
+    (GOOD, GOOD, {"weights": list(np.ones((31, 8)))}, "31 of weights, 30 of radius"),
     (GOOD, GOOD, {"weights": np.ones(8), "sampling": "iid"}, "weights go with sampling='grid'"),
 ]
 

@@ -4,7 +4,7 @@
 `calibration` makes λ̂ and its guarantee of them, `planning` says beforehand what is feasible.
 """
 
-from uqno.conformal.calibration import Calibration, calibrate
+from uqno.conformal.calibration import Calibration, calibrate, calibrate_all
 from uqno.conformal.checks import InfeasibleError
 from uqno.conformal.planning import Plan, plan
 from uqno.conformal.ranks import Ranks, frontier, tightest
@@ -16,6 +16,7 @@ __all__ = [
     "Plan",
     "Ranks",
     "calibrate",
+    "calibrate_all",
     "coverage",
     "frontier",
     "function_scores",

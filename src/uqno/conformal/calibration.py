@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from math import isfinite
@@ -15,10 +16,11 @@ from uqno.conformal import checks, words
 from uqno.conformal.checks import InfeasibleError, Mixed, Sampling, Share
 from uqno.conformal.functions import Functions
 from uqno.conformal.ranks import Ranks, Request
-from uqno.conformal.rules import rule_for
+from uqno.conformal.rules import Rule, rule_for
 from uqno.conformal.scores import coverage, each_score, each_weighted_score
 
 Reals = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 FORMAT = "uqno.calibration"
 VERSION = 1
@@ -96,33 +98,95 @@ def calibrate(
     >>> cal.ranks, round(cal.scale, 3)
     (Ranks(point=45, function=191), 1.937)
     """
-    request = Request.of(alpha, delta, sampling, confidence)
-    way = checks.mixed(mixed, request.sampling)
+    (cal,) = calibrate_all(
+        error,
+        radius,
+        [(alpha, delta)],
+        sampling,
+        weights,
+        confidence,
+        ranks=ranks,
+        mixed=mixed,
+        seed=seed,
+    )
+    return cal
+
+
+def calibrate_all(
+    error: Any,
+    radius: Any,
+    levels: Iterable[tuple[Share, Share]],
+    sampling: str = "grid",
+    weights: Any = None,
+    confidence: Share | None = None,
+    *,
+    ranks: Ranks | None = None,
+    mixed: str = "own",
+    seed: int = 0,
+) -> tuple[Calibration, ...]:
+    """`calibrate` for several (α, δ) in one pass over the functions."""
+    requests = [Request.of(alpha, delta, sampling, confidence) for alpha, delta in levels]
+    way = checks.mixed(mixed, checks.sampling(sampling))
     functions = Functions(error, radius, weights)
     if functions.sizes is not None:
         checks.functions(len(functions.sizes))
     if weights is not None:
-        checks.weights_design(request.sampling)
+        checks.weights_design(checks.sampling(sampling))
     if way == "subsample":
         functions = _subsampled(functions, seed)
-    rule = rule_for(request, functions.sizes, ranks)
-
-    sizes: list[int] = []
-    parts: list[tuple[int, Reals]] = []
-    each = (
-        each_score(functions, rule.point_ranks, rule.largest())
-        if weights is None
-        else each_weighted_score(functions, 1 - request.alpha)
+    rules = [rule_for(request, functions.sizes, ranks) for request in requests]
+    sizes, columns = _collect(functions, rules, requests, weights is not None)
+    return tuple(
+        _calibration(request, rule, sizes, parts, way, weights is not None)
+        for request, rule, parts in zip(requests, rules, columns, strict=True)
     )
-    for points, some in each:
-        sizes += [points] * len(some)
-        parts.append((points, some))
+
+
+def _collect(
+    functions: Functions, rules: list[Rule], requests: list[Request], weighted: bool
+) -> tuple[list[int], list[list[tuple[int, Reals]]]]:
+    """The points of every function, and for each rule its scores, (points, scores) a block."""
+    widths: dict[int, list[int]] = {}
+
+    def point_ranks(m: int) -> int | Integers:
+        if len(rules) == 1:
+            return rules[0].point_ranks(m)
+        each = [np.atleast_1d(rule.point_ranks(m)) for rule in rules]
+        widths[m] = [len(k) for k in each]
+        return np.concatenate(each)
+
+    if weighted:
+        each = each_weighted_score(functions, [1 - request.alpha for request in requests])
+    else:
+        largest = rules[0].largest() if len(rules) == 1 else None
+        each = each_score(functions, point_ranks, largest)
+    sizes: list[int] = []
+    columns: list[list[tuple[int, Reals]]] = [[] for _ in rules]
+    for points, scores in each:
+        sizes += [points] * len(scores)
+        if len(rules) == 1 and not weighted:
+            columns[0].append((points, scores))
+            continue
+        edges = np.cumsum([1] * len(rules) if weighted else widths[points])[:-1]
+        for column, own in zip(columns, np.split(scores, edges, axis=1), strict=True):
+            column.append((points, own[:, 0] if own.shape[1] == 1 else own))
     checks.functions(len(sizes))
+    return sizes, columns
+
+
+def _calibration(
+    request: Request,
+    rule: Rule,
+    sizes: list[int],
+    parts: list[tuple[int, Reals]],
+    mixed: Mixed,
+    weighted: bool,
+) -> Calibration:
     pair, pick = rule.decide(sizes)
     scores = np.concatenate([pick(m, s) for m, s in parts])
     return Calibration(
         scale=_finite_scale(scores, pair.function),
-        ranks=pair if weights is None else Ranks(None, pair.function),
+        ranks=Ranks(None, pair.function) if weighted else pair,
         functions=len(sizes),
         points=min(sizes),
         points_max=max(sizes),
@@ -130,8 +194,8 @@ def calibrate(
         delta=float(request.delta),
         sampling=request.sampling,
         confidence=None if request.confidence is None else float(request.confidence),
-        weighted=weights is not None,
-        mixed=way,
+        weighted=weighted,
+        mixed=mixed,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )
 

@@ -121,6 +121,40 @@ def shapes(where: str, error: tuple[int, ...], radius: tuple[int, ...]) -> bool:
     )
 
 
+def holds_functions(name: str, values: Any, shape: tuple[int, ...] | None) -> None:
+    """An array over functions and points, or something to iterate over."""
+    if shape is not None and len(shape) < 2:
+        raise ValueError(
+            f"{name} has shape {shape}, expected (functions, points): one row per function; "
+            "reshape a single point per function to (functions, 1)"
+        )
+    if shape is None and not hasattr(values, "__iter__"):
+        raise ValueError(
+            f"{name} must hold functions, got {type(values).__name__}: an array (functions, "
+            "points) or an iterable of arrays"
+        )
+
+
+def goes_on(name: str, function: int, there: bool) -> None:
+    if not there:
+        raise ValueError(
+            f"{name} ends after {function} functions and the others go on: expected as many "
+            "functions in each"
+        )
+
+
+def point_rank(ranks: NDArray[np.int64], points: int, where: str) -> None:
+    if ranks.min() < 1 or ranks.max() > points:
+        raise ValueError(
+            f"point rank {ranks} must lie in 1 … {points}, the number of points of {where}"
+        )
+
+
+def scale(value: float) -> None:
+    if not value >= 0:
+        raise ValueError(f"scale = {value!r} must be a number ≥ 0")
+
+
 def same_number(**counts: int) -> None:
     if len(set(counts.values())) > 1:
         told = ", ".join(f"{n} of {name}" for name, n in counts.items())

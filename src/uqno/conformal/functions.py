@@ -55,13 +55,7 @@ class Functions:
     def __post_init__(self) -> None:
         for name in ("error", "radius"):
             values = getattr(self, name)
-            if is_array(values) and len(values.shape) < 2:
-                raise ValueError(
-                    f"{name} has shape {tuple(values.shape)}, expected (functions, points): "
-                    "one row per function; reshape a single point per function to (functions, 1)"
-                )
-            if not is_array(values) and not hasattr(values, "__iter__"):
-                raise ValueError(f"{name} must hold functions, got {type(values).__name__}")
+            checks.holds_functions(name, values, tuple(values.shape) if is_array(values) else None)
         known = {name: length(getattr(self, name)) for name in ("error", "radius")}
         checks.same_number(**{name: n for name, n in known.items() if n is not None})
         if is_array(self.error) and is_array(self.radius) and known["radius"]:
@@ -97,12 +91,8 @@ class Functions:
         weights = self._each_weights()
         i = -1
         for i, (e, r) in enumerate(zip_longest(self.error, self.radius, fillvalue=_MISSING)):
-            if e is _MISSING or r is _MISSING:
-                short = "error" if e is _MISSING else "radius"
-                raise ValueError(
-                    f"{short} ends after {i} functions and the other goes on: expected as many "
-                    "functions in each"
-                )
+            checks.goes_on("error", i, e is not _MISSING)
+            checks.goes_on("radius", i, r is not _MISSING)
             where = f"function {i}"
             radius, error = checks.real("radius", where, r), checks.real("error", where, e)
             yield _block(i, error[np.newaxis], radius[np.newaxis], weights)
@@ -137,9 +127,7 @@ def length(values: Any) -> int | None:
 
 def _exhausted(weights: Iterator[Any] | None, n: int) -> None:
     if weights is not None and not isinstance(weights, repeat):
-        left = sum(1 for _ in weights)
-        if left:
-            raise ValueError(f"weights of {n + left} functions were given for {n} functions")
+        checks.same_number(weights=n + sum(1 for _ in weights), radius=n)
 
 
 def _block(first: int, error: Floats, radius: Floats, weights: Iterator[Any] | None) -> Block:
@@ -157,8 +145,8 @@ def _block(first: int, error: Floats, radius: Floats, weights: Iterator[Any] | N
         error = error.reshape(n, points)
     taken = None
     if weights is not None:
-        own = [next(weights, None) for _ in range(n)]
-        if any(w is None for w in own):
-            raise ValueError(f"weights end before function {first + n - 1}")
+        own = [next(weights, _MISSING) for _ in range(n)]
+        for i, w in enumerate(own, first):
+            checks.goes_on("weights", i, w is not _MISSING)
         taken = tuple(checks.weights(f"function {first + i}", w, points) for i, w in enumerate(own))
     return Block(first, error, radius.reshape(n, points), taken)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from fractions import Fraction
 from heapq import heappush, heappushpop
@@ -135,11 +135,7 @@ def each_score(
     def ranked() -> Iterator[tuple[Block, Integers]]:
         for block in functions.blocks():
             k = np.asarray(rank_of(block.points))
-            if k.min() < 1 or k.max() > block.points:
-                raise ValueError(
-                    f"point rank {k} must lie in 1 … {block.points}, the number of points of "
-                    f"{next(block.names())}"
-                )
+            checks.point_rank(k, block.points, next(block.names()))
             yield block, k
 
     def work(item: tuple[Block, Integers]) -> tuple[int, Reals]:
@@ -262,17 +258,21 @@ def weighted_scores(error: Any, radius: Any, weights: Any, alpha: checks.Share) 
 
     weights: (*points) for all functions, or one set a function; any positive total.
     """
-    share = 1 - checks.share("alpha", alpha)
+    shares = [1 - checks.share("alpha", alpha)]
     functions = Functions(error, radius, weights)
-    parts = [s for _, s in each_weighted_score(functions, share)]
+    parts = [s[:, 0] for _, s in each_weighted_score(functions, shares)]
     return np.concatenate(parts) if parts else np.empty(0)
 
 
-def each_weighted_score(functions: Functions, share: Fraction) -> Iterator[tuple[int, Reals]]:
+def each_weighted_score(
+    functions: Functions, shares: Sequence[Fraction]
+) -> Iterator[tuple[int, Reals]]:
+    """(points, scores (functions, shares)) block by block."""
+
     def work(block: Block) -> tuple[int, Reals]:
-        weights = block.weights or ()
-        rows = zip(_block_ratios(block), weights, strict=True)
-        return block.points, np.array([weighted_quantile(r, w, share) for r, w in rows])
+        rows = zip(_block_ratios(block), block.weights or (), strict=True)
+        scores = [[weighted_quantile(r, w, share) for share in shares] for r, w in rows]
+        return block.points, np.array(scores)
 
     return in_threads(work, functions.blocks(), lambda block: block.points >= LARGE)
 
@@ -326,8 +326,7 @@ def coverage(error: Any, radius: Any, scale: float, weights: Any = None) -> Real
     >>> coverage([[1.0, 2.0, 3.0, 4.0]], [[1.0, 1.0, 1.0, 1.0]], scale=3.0)
     array([0.75])
     """
-    if not scale >= 0:
-        raise ValueError(f"scale = {scale!r} must be a number ≥ 0")
+    checks.scale(scale)
 
     def work(block: Block) -> Reals:
         inside = _block_ratios(block) <= scale
