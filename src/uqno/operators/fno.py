@@ -1,73 +1,15 @@
 """Fourier neural operator on a grid, evaluated on the grid or at any point."""
 
 from collections.abc import Iterator, Sequence
+from typing import cast
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .block import Block, mlp_layers, run
 from .interpolate import multilinear
-from .pointwise import ShareInput, SkipAndSum, mlp, pieces, skip_and_sum_in_place
-from .spectral import (
-    Coordinates,
-    Matrices,
-    SpectralConv,
-    analyse,
-    analyse_others,
-    fourier,
-    full_precision,
-    multiply,
-    synthesise,
-    synthesise_others,
-    transform_first,
-)
-
-
-class Block(nn.Module):
-    """v ← σ(W v + K v), then optionally v ← v + MLP(v), then dropout; channels last."""
-
-    def __init__(
-        self, conv: SpectralConv, activate: bool, channel_mlp: float = 0.0, dropout: float = 0.0
-    ) -> None:
-        super().__init__()
-        width = conv.out_channels
-        self.conv, self.activate = conv, activate
-        self.skip = nn.Linear(conv.in_channels, width, bias=False)
-        hidden = round(channel_mlp * width)
-        self.mlp = mlp_layers(width, hidden, width) if hidden else None
-        self.dropout = nn.Dropout(dropout)
-
-    def coefficients(self, v: Tensor, matrices: Matrices) -> Tensor:
-        """Fourier coefficients of K v (batch, 2n_1, .., width) from v (batch, *grid, width)."""
-        with full_precision(v):
-            return multiply(analyse(v.to(self.conv.weight.dtype), matrices), self.conv.weight)
-
-    def pointwise(self, v: Tensor, integral: Tensor, fused: bool) -> Tensor:
-        """The rest of the block at points: v and K v (..., width), in any layout of points."""
-        pre = self.skip(v) + integral + self.conv.bias
-        return self._after(F.gelu(pre) if self.activate else pre, fused)
-
-    def forward(self, v: Tensor, matrices: Matrices, fused: bool) -> Tensor:
-        """v (batch, *grid, width) to the same shape; without gradients `v` is overwritten."""
-        if not fused:
-            integral = synthesise(self.coefficients(v, matrices), matrices)
-            return self.pointwise(v, integral, fused)
-        shape, (analysis, synthesis) = v.shape, matrices[0]
-        v = v.reshape(shape[0], shape[1], -1)
-        constants = (self.skip.weight, self.conv.bias, synthesis, self.activate)
-        with full_precision(v):
-            training = torch.is_grad_enabled()
-            v, z = ShareInput.apply(v, analysis) if training else (v, transform_first(v, analysis))
-            r = multiply(analyse_others(z, matrices, shape[-1]), self.conv.weight)
-            z = synthesise_others(r, matrices)
-            step = SkipAndSum.apply if training else skip_and_sum_in_place
-            v = step(v, z, *constants).view(*shape[:-1], -1)
-        return self._after(v, fused)
-
-    def _after(self, v: Tensor, fused: bool) -> Tensor:
-        if self.mlp is not None:
-            v = v + mlp(v, self.mlp, fused)
-        return self.dropout(v)  # type: ignore[no-any-return]
+from .pointwise import mlp, pieces
+from .spectral import Coordinates, SpectralConv, fourier, full_precision
 
 
 class FNO(nn.Module):
@@ -126,9 +68,7 @@ class FNO(nn.Module):
     @property
     def last(self) -> nn.Linear:
         """The last layer, linear in `features`."""
-        layer = self.projection[-1]
-        assert isinstance(layer, nn.Linear)
-        return layer
+        return cast(nn.Linear, self.projection[-1])
 
     def forward(
         self,
@@ -181,15 +121,13 @@ class FNO(nn.Module):
         mesh = torch.stack(torch.meshgrid(*(x.to(a) for x in axes), indexing="ij"), dim=-1)
         v = self._lift(a.movedim(1, -1), mesh)
         if points is None:
-            for block in self.blocks:
-                v = block(v, matrices, self._fused)
-            yield v
+            yield run(self.blocks, v, matrices, self._fused)
             return
         coefficients = []
         for block in self.blocks:
             coefficients.append(block.coefficients(v, matrices).flatten(1, -2))
             if block is not self.blocks[-1]:
-                v = block(v, matrices, self._fused)
+                v = run([block], v, matrices, self._fused)
         del v
         yield from self._at_points(a, axes, coefficients, points.to(a), a_points)
 
@@ -220,11 +158,10 @@ class FNO(nn.Module):
         x = ((x - lower) / (upper - lower)).expand(*a.shape[:-1], -1)
         if torch.is_grad_enabled() or a.ndim == 3:
             return mlp(torch.cat((a, x), dim=-1), self.lifting, self._fused)
-        rows = [
-            mlp(torch.cat(pair, dim=-1), self.lifting, self._fused)
-            for pair in zip(a, x, strict=True)
-        ]
-        return torch.stack(rows)
+        v = a.new_empty(*a.shape[:-1], self.blocks[0].conv.in_channels)
+        for i in range(a.shape[0]):  # a copy of the inputs of one function, not of all
+            v[i] = mlp(torch.cat((a[i], x[i]), dim=-1), self.lifting, self._fused)
+        return v
 
     def _check(self, a: Tensor, points: Tensor | None, a_points: Tensor | None) -> None:
         d = self.fourier.dimensions
@@ -257,10 +194,6 @@ class FNO(nn.Module):
         expected = (a.shape[0], self.in_channels, points.shape[-2])
         if a_points is not None and a_points.shape != expected:
             raise ValueError(f"expected a_points {expected}, got {tuple(a_points.shape)}")
-
-
-def mlp_layers(inputs: int, hidden: int, outputs: int) -> nn.Sequential:
-    return nn.Sequential(nn.Linear(inputs, hidden), nn.GELU(), nn.Linear(hidden, outputs))
 
 
 def _assemble(parts: Iterator[Tensor], grid: bool) -> Tensor:

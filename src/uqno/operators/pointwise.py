@@ -30,10 +30,9 @@ def pieces(rows: int, width: int, device: torch.device) -> Iterator[slice]:
     return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
 
 
-def blocks(
-    batch: int, rows: int, width: int, device: torch.device
-) -> Iterator[tuple[slice, slice]]:
-    """(samples, rows) slices: several whole samples, or some rows of one sample."""
+def blocks(v: Tensor) -> Iterator[tuple[slice, slice]]:
+    """(samples, rows) slices of v (batch, rows, width): whole samples, or rows of one sample."""
+    (batch, rows, width), device = v.shape, v.device
     if rows * width <= PIECE.get(device.type, PIECE_ON_DEVICE):
         return ((samples, slice(0, rows)) for samples in pieces(batch, rows * width, device))
     return ((slice(i, i + 1), some) for i in range(batch) for some in pieces(rows, width, device))
@@ -83,13 +82,13 @@ class _MLP(torch.autograd.Function):
         return gx, gW1, gb1, gW2, gb2
 
 
-class ShareInput(torch.autograd.Function):
+class Analyse(torch.autograd.Function):
     """(v, F v) of v (batch, n, rest) and F (m, n): both gradients of v meet in one product."""
 
     @staticmethod
     def forward(ctx: Any, v: Tensor, matrix: Tensor) -> tuple[Tensor, Tensor]:
         ctx.save_for_backward(matrix)
-        return v.view_as(v), torch.bmm(matrix.expand(v.shape[0], *matrix.shape), v)
+        return v.view_as(v), torch.bmm(_each(matrix, v), v)
 
     @staticmethod
     @once_differentiable
@@ -97,63 +96,76 @@ class ShareInput(torch.autograd.Function):
         (matrix,) = ctx.saved_tensors
         with full_precision(gv):
             # `gv` was made by SkipAndSum.backward for this node alone: adding in place is safe.
-            return gv.baddbmm_(matrix.t().expand(gz.shape[0], *matrix.t().shape), gz), None
+            return gv.baddbmm_(_each(matrix.t(), gz), gz), None
 
 
 class SkipAndSum(torch.autograd.Function):
-    """σ(v Wᵀ + b + G z): v (batch, n, points·in), G (n, m), z (batch, m, points·out)."""
+    """w = σ(v Wᵀ + G z) and F w: v (batch, n, ..·in), G (n, m), z (batch, m, ..·out), F (m, n).
+
+    F w starts the next integral while the piece of w is in the cache; None to leave it out.
+    """
 
     @staticmethod
     def forward(
-        ctx: Any, v: Tensor, z: Tensor, W: Tensor, b: Tensor, G: Tensor, activate: bool
-    ) -> Tensor:
+        ctx: Any, v: Tensor, z: Tensor, W: Tensor, G: Tensor, F: Tensor | None, activate: bool
+    ) -> tuple[Tensor, Tensor | None]:
         ctx.activate = activate
-        ctx.save_for_backward(v, z, W, b, G)
-        out = v.new_empty(v.shape[0], v.shape[1], z.shape[2])
-        for samples, rows in blocks(*out.shape, out.device):
-            _skip_and_sum(v, z, W, b, G, samples, rows, out[samples, rows])
-            if activate:
-                _gelu(out[samples, rows], out=out[samples, rows])
-        return out
+        ctx.save_for_backward(v, z, W, G, F)
+        return skip_and_sum(v, z, W, G, F, activate, v.new_empty(*v.shape[:2], z.shape[2]))
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gout: Tensor) -> tuple[Tensor | None, ...]:
-        v, z, W, b, G = ctx.saved_tensors
-        gout = gout.contiguous()
-        gv, gz = torch.empty_like(v), torch.zeros_like(z)
-        gW, gb = torch.zeros_like(W), torch.zeros_like(b)
+    def backward(ctx: Any, gw: Tensor, gz_next: Tensor | None) -> tuple[Tensor | None, ...]:
+        v, z, W, G, F = ctx.saved_tensors
+        gz, gW = torch.zeros_like(z), torch.zeros_like(W)
+        # `gw` was made by the next layer's backward for this node alone, so it is free to
+        # be overwritten by the gradient of v: a new tensor of this size would cost more
+        # than the products.
+        gw = gw.contiguous()
+        gv = gw if v.shape == gw.shape else torch.empty_like(v)
         with full_precision(v):
-            for samples, rows in blocks(*gout.shape, gout.device):
-                g = gout[samples, rows]
+            for samples, rows in blocks(gw):
+                g = gw[samples, rows]
+                if gz_next is not None:
+                    g.baddbmm_(_each(F[:, rows].t(), g), gz_next[samples])
                 if ctx.activate:
                     pre = torch.empty_like(g)
-                    _skip_and_sum(v, z, W, b, G, samples, rows, pre)
+                    _skip_and_sum(v, z, W, G, samples, rows, pre)
                     g = _gelu_backward(g, pre, grad_input=pre)
-                gz[samples].baddbmm_(G[rows].t().expand(g.shape[0], -1, -1), g)
+                else:
+                    g = g.clone()
+                gz[samples].baddbmm_(_each(G[rows].t(), g), g)
                 g = g.view(-1, W.shape[0])
                 gW.addmm_(g.t(), v[samples, rows].view(-1, W.shape[1]))
-                gb += g.sum(0)
                 torch.mm(g, W, out=gv[samples, rows].view(-1, W.shape[1]))
-        return gv, gz, gW, gb, None, None
+        return gv, gz, gW, None, None, None
 
 
-def skip_and_sum_in_place(
-    v: Tensor, z: Tensor, W: Tensor, b: Tensor, G: Tensor, activate: bool
-) -> Tensor:
-    """`SkipAndSum` without gradients, written over v (in = out): no second copy of a large grid."""
-    for samples, rows in blocks(*v.shape, v.device):
-        pre = torch.empty_like(v[samples, rows])
-        _skip_and_sum(v, z, W, b, G, samples, rows, pre)
+def skip_and_sum(
+    v: Tensor, z: Tensor, W: Tensor, G: Tensor, F: Tensor | None, activate: bool, w: Tensor
+) -> tuple[Tensor, Tensor | None]:
+    """`SkipAndSum` written to w, which may be v: then there is no second copy of a large grid."""
+    ahead = None if F is None else w.new_zeros(w.shape[0], F.shape[0], w.shape[2])
+    for samples, rows in blocks(w):
+        piece = w[samples, rows]
+        pre = piece if w is not v else torch.empty_like(piece)
+        _skip_and_sum(v, z, W, G, samples, rows, pre)
         if activate:
-            _gelu(pre, out=v[samples, rows])
-        else:
-            v[samples, rows] = pre
-    return v
+            _gelu(pre, out=piece)
+        elif w is v:
+            piece.copy_(pre)
+        if F is not None and ahead is not None:
+            ahead[samples].baddbmm_(_each(F[:, rows], piece), piece)
+    return w, ahead
 
 
 def _skip_and_sum(
-    v: Tensor, z: Tensor, W: Tensor, b: Tensor, G: Tensor, samples: slice, rows: slice, out: Tensor
+    v: Tensor, z: Tensor, W: Tensor, G: Tensor, samples: slice, rows: slice, out: Tensor
 ) -> None:
-    torch.addmm(b, v[samples, rows].view(-1, W.shape[1]), W.t(), out=out.view(-1, W.shape[0]))
-    out.baddbmm_(G[rows].expand(out.shape[0], -1, -1), z[samples])
+    torch.mm(v[samples, rows].view(-1, W.shape[1]), W.t(), out=out.view(-1, W.shape[0]))
+    out.baddbmm_(_each(G[rows], out), z[samples])
+
+
+def _each(matrix: Tensor, like: Tensor) -> Tensor:
+    """The same matrix for every sample, without a copy."""
+    return matrix.expand(like.shape[0], *matrix.shape)

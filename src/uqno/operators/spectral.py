@@ -191,7 +191,7 @@ def analyse_others(z: Tensor, matrices: Matrices, channels: int) -> Tensor:
 
 
 def synthesise(r: Tensor, matrices: Matrices) -> Tensor:
-    """Functions (batch, *grid, channel) with the coefficients r (batch, 2n_1, .., 2n_d, channel)."""
+    """Functions (batch, *grid, channel) of the coefficients r (batch, 2n_1, .., 2n_d, channel)."""
     batch, channels = r.shape[0], r.shape[-1]
     v = transform_first(synthesise_others(r, matrices), matrices[0][1])
     return v.reshape(batch, *(synthesis.shape[0] for _, synthesis in matrices), channels)
@@ -207,13 +207,13 @@ def synthesise_others(r: Tensor, matrices: Matrices) -> Tensor:
 
 
 def to_complex_modes(r: Tensor) -> Tensor:
-    """Σ v e^{−iθ} (2, batch, modes, channel) from the cos and sin sums r (batch, 2n_1, .., channel).
+    """Σ v e^{−iθ} (2, batch, modes, channel) of the cos and sin sums r (batch, 2n_1, .., channel).
 
     Dimension by dimension e^{∓iθ} = cos θ ∓ i sin θ: the first keeps k ≥ 0, the others
     list k = 0 .. n, then −1 .. −n.
     """
     counts = [size // 2 for size in r.shape[1:-1]]
-    cosine, sine = r.unflatten(1, (2, counts[0])).unbind(1)
+    cosine, sine = r.split(counts[0], 1)
     real, imaginary = cosine, -sine
     for axis, n in enumerate(counts[1:], start=2):
         cr, sr = real.split(n, axis)
@@ -227,7 +227,7 @@ def to_complex_modes(r: Tensor) -> Tensor:
 def from_complex_modes(y: Tensor, counts: Sequence[int]) -> Tensor:
     """Coefficients (batch, 2n_1, .., channel) of Re Σ y e^{iθ}, y (2, batch, modes, channel)."""
     sizes = [counts[0], *(2 * n - 1 for n in counts[1:])]
-    real, imaginary = y.unflatten(2, sizes).unbind(0)
+    real, imaginary = y.reshape(*y.shape[:2], *sizes, y.shape[-1]).unbind(0)
     for axis in range(len(counts), 1, -1):
         n = counts[axis - 1]
         zero = real.narrow(axis, 0, 1) * 0  # k = 0 has no negative partner
@@ -239,11 +239,11 @@ def from_complex_modes(y: Tensor, counts: Sequence[int]) -> Tensor:
     return torch.cat((real, -imaginary), 1)
 
 
-def multiply(r: Tensor, weight: Tensor) -> Tensor:
-    """Kernel × function, frequency by frequency.
+def multiply(r: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Kernel × function, frequency by frequency, plus a bias, which is the constant wave.
 
     r (batch, 2n_1, .., 2n_d, in), weight (modes, in, 2, out) with real and imaginary part,
-    to (batch, 2n_1, .., 2n_d, out).
+    bias (out), to (batch, 2n_1, .., 2n_d, out).
     """
     counts = [size // 2 for size in r.shape[1:-1]]
     v = to_complex_modes(r)
@@ -252,7 +252,9 @@ def multiply(r: Tensor, weight: Tensor) -> Tensor:
     product = product.reshape(modes, 2, batch, 2, -1)
     real = product[:, 0, :, 0] - product[:, 1, :, 1]
     imaginary = product[:, 0, :, 1] + product[:, 1, :, 0]
-    return from_complex_modes(torch.stack((real, imaginary)).transpose(1, 2), counts)
+    y = torch.stack((real, imaginary)).transpose(1, 2)
+    y[0, :, 0] += bias
+    return from_complex_modes(y, counts)
 
 
 class SpectralConv(nn.Module):
@@ -289,8 +291,8 @@ class SpectralConv(nn.Module):
             )
         matrices = self.fourier.matrices(v.shape[1:-1], self.weight, coordinates)
         with full_precision(v):
-            r = multiply(analyse(v.to(self.weight.dtype), matrices), self.weight)
-            return synthesise(r, matrices) + self.bias
+            r = analyse(v.to(self.weight.dtype), matrices)
+            return synthesise(multiply(r, self.weight, self.bias), matrices)
 
 
 def fourier(
