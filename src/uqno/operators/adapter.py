@@ -3,7 +3,7 @@
 import inspect
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor, nn
@@ -48,7 +48,7 @@ class Operator(nn.Module):
         channels_last: bool = False,
     ) -> None:
         super().__init__()
-        self.module = module if isinstance(module, nn.Module) else _Function(module)
+        self.module: nn.Module = module if isinstance(module, nn.Module) else _Function(module)
         self.fields = None if fields is None else dict(fields)
         self.output, self.channels_last = output, channels_last
         self.names = _arguments(module)
@@ -63,13 +63,14 @@ class Operator(nn.Module):
 
     def features(self, batch: Mapping[str, Tensor]) -> Tensor:
         """The module's `features` (batch, hidden, *points), from which its last layer is linear."""
-        if not hasattr(self.module, "features"):
+        features: Callable[..., Tensor] | None = getattr(self.module, "features", None)
+        if features is None:
             raise ValueError(
                 f"{type(self.module).__name__} has no features(); add a method that returns "
                 "what its last linear layer takes, or use FNO or GINO"
             )
         arguments, named = self._call(batch)
-        return self._channels(self.module.features(*arguments, **named))
+        return self._channels(features(*arguments, **named))
 
     def collate(self, samples: Sequence[Sample]) -> Batch:
         """Samples to a batch: the module's own `collate` where it has one, else stacked."""
@@ -84,15 +85,19 @@ class Operator(nn.Module):
             return
         if not len(data):
             raise ValueError("0 samples to prepare on; give the training data")
-        for field, normaliser in self.inputs.items():
-            normaliser.fit(_values(data, field, "input"))
-        if self.output is not None:
-            self.outputs.fit(_values(data, self.output, "output"))
+        for field, normaliser in self._normalisers().items():
+            if field in data[0] or field == self.output:
+                normaliser.fit(_values(data, field))
+            else:
+                normaliser.fitted.fill_(True)  # not an input of this data: the identity
 
     @property
     def prepared(self) -> bool:
-        wanted = [*self.inputs.values(), *([] if self.output is None else [self.outputs])]
-        return all(bool(normaliser.fitted) for normaliser in wanted)
+        return all(bool(normaliser.fitted) for normaliser in self._normalisers().values())
+
+    def _normalisers(self) -> dict[str, Normaliser]:
+        inputs = {field: cast(Normaliser, n) for field, n in self.inputs.items()}
+        return inputs if self.output is None else {**inputs, self.output: self.outputs}
 
     def _call(self, batch: Mapping[str, Tensor]) -> tuple[list[Tensor], dict[str, Tensor]]:
         """Positional and named arguments of the module, normalised."""
@@ -156,13 +161,13 @@ def stack(samples: Sequence[Sample]) -> Batch:
     return batch
 
 
-def _values(data: Data, field: str, role: str) -> Iterator[tuple[Tensor, Tensor | None]]:
+def _values(data: Data, field: str) -> Iterator[tuple[Tensor, Tensor | None]]:
     for i in range(len(data)):
         sample = data[i]
         if field not in sample:
             raise ValueError(
-                f"sample {i} has the fields {sorted(sample)} and no '{field}' to normalise the "
-                f"{role} with; name the field with normalise= or output=, or set it to () or None"
+                f"sample {i} has the fields {sorted(sample)} and no '{field}' to fit a normaliser "
+                "on; name another field with normalise= or output=, or set it to () or None"
             )
         value, weights = sample[field], sample.get("weights")
         _check_finite(value, field, i)

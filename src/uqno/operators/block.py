@@ -1,6 +1,7 @@
 """One layer of a neural operator: a kernel integral beside a pointwise map."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -8,6 +9,7 @@ from torch import Tensor, nn
 
 from .pointwise import Analyse, SkipAndSum, mlp, skip_and_sum
 from .spectral import (
+    Fourier,
     Matrices,
     SpectralConv,
     analyse,
@@ -62,30 +64,57 @@ class Block(nn.Module):
         v = v.reshape(shape[0], shape[1], -1)
         with full_precision(v):
             if z is None:
-                v, z = Analyse.apply(v, analysis) if training else (v, transform_first(v, analysis))
+                if training:
+                    v, z = Analyse.apply(v, analysis)  # type: ignore[no-untyped-call]
+                else:
+                    z = transform_first(v, analysis)
             r = analyse_others(z, matrices, shape[-1])
             z = synthesise_others(multiply(r, self.conv.weight, self.conv.bias), matrices)
             unchanged = self.mlp is None and not (self.dropout.training and self.dropout.p)
             ahead = analysis if self.activate and unchanged else None
             arguments = (v, z, self.skip.weight, synthesis, ahead, self.activate)
-            v, z = SkipAndSum.apply(*arguments) if training else skip_and_sum(*arguments, v)
+            if training:
+                v, z = SkipAndSum.apply(*arguments)  # type: ignore[no-untyped-call]
+            else:
+                v, z = skip_and_sum(*arguments, v)
         return self._after(v.view(*shape[:-1], -1), True), z
 
     def _after(self, v: Tensor, fused: bool) -> Tensor:
         if self.mlp is not None:
             v = v + mlp(v, self.mlp, fused)
-        return self.dropout(v)
+        return cast(Tensor, self.dropout(v))
 
 
-def run(stack: Iterable[nn.Module], v: Tensor, matrices: Matrices, fused: bool) -> Tensor:
-    """v (batch, *grid, width) through a stack of blocks."""
-    z: Tensor | None = None
-    for block in stack:
-        if fused:
-            v, z = block.fused(v, z, matrices)
-        else:
-            v = block(v, matrices)
-    return v
+class Blocks(nn.ModuleList):
+    """v ← block_L ∘ … ∘ block_1 (v), all of one width; the last one without activation."""
+
+    def __init__(
+        self,
+        width: int,
+        layers: int,
+        fourier: Fourier,
+        channel_mlp: float = 0.0,
+        dropout: float = 0.0,
+    ) -> None:
+        if layers < 1 or width < 1:
+            raise ValueError(f"width={width}, layers={layers}: both must be at least 1")
+        super().__init__(
+            Block(SpectralConv(width, width, fourier=fourier), i < layers - 1, channel_mlp, dropout)
+            for i in range(layers)
+        )
+
+    def __iter__(self) -> Iterator[Block]:
+        return cast(Iterator[Block], super().__iter__())
+
+    def forward(self, v: Tensor, matrices: Matrices, fused: bool) -> Tensor:
+        """v (batch, *grid, width) to the same shape; fused and without gradients overwritten."""
+        z: Tensor | None = None
+        for block in self:
+            if fused:
+                v, z = block.fused(v, z, matrices)
+            else:
+                v = block(v, matrices)
+        return v
 
 
 def mlp_layers(inputs: int, hidden: int, outputs: int) -> nn.Sequential:

@@ -6,10 +6,10 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from .block import Block, mlp_layers, run
+from .block import Blocks, mlp_layers
 from .interpolate import multilinear
 from .pointwise import mlp, pieces
-from .spectral import Coordinates, SpectralConv, fourier, full_precision
+from .spectral import Coordinates, full_precision, make_fourier
 
 
 class FNO(nn.Module):
@@ -48,21 +48,12 @@ class FNO(nn.Module):
         fused: bool = True,
     ) -> None:
         super().__init__()
-        if layers < 1 or width < 1:
-            raise ValueError(f"width={width}, layers={layers}: both must be at least 1")
-        self.in_channels, self.out_channels, self.fused = in_channels, out_channels, fused
-        self.fourier = fourier(modes, domain, period, periodic)
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.width, self.fused = width, fused
+        self.fourier = make_fourier(modes, domain, period, periodic)
         inputs = in_channels + self.fourier.dimensions
         self.lifting = mlp_layers(inputs, round(lifting * width), width)
-        self.blocks = nn.ModuleList(
-            Block(
-                SpectralConv(width, width, modes, domain=domain, period=period, periodic=periodic),
-                activate=i < layers - 1,
-                channel_mlp=channel_mlp,
-                dropout=dropout,
-            )
-            for i in range(layers)
-        )
+        self.blocks = Blocks(width, layers, self.fourier, channel_mlp, dropout)
         self.projection = mlp_layers(width, round(projection * width), out_channels)
 
     @property
@@ -121,13 +112,13 @@ class FNO(nn.Module):
         mesh = torch.stack(torch.meshgrid(*(x.to(a) for x in axes), indexing="ij"), dim=-1)
         v = self._lift(a.movedim(1, -1), mesh)
         if points is None:
-            yield run(self.blocks, v, matrices, self._fused)
+            yield self.blocks(v, matrices, self._fused)
             return
         coefficients = []
         for block in self.blocks:
             coefficients.append(block.coefficients(v, matrices).flatten(1, -2))
-            if block is not self.blocks[-1]:
-                v = run([block], v, matrices, self._fused)
+            if block.activate:  # the last block's function is wanted at the points alone
+                v = block.fused(v, None, matrices)[0] if self._fused else block(v, matrices)
         del v
         yield from self._at_points(a, axes, coefficients, points.to(a), a_points)
 
@@ -158,7 +149,7 @@ class FNO(nn.Module):
         x = ((x - lower) / (upper - lower)).expand(*a.shape[:-1], -1)
         if torch.is_grad_enabled() or a.ndim == 3:
             return mlp(torch.cat((a, x), dim=-1), self.lifting, self._fused)
-        v = a.new_empty(*a.shape[:-1], self.blocks[0].conv.in_channels)
+        v = a.new_empty(*a.shape[:-1], self.width)
         for i in range(a.shape[0]):  # a copy of the inputs of one function, not of all
             v[i] = mlp(torch.cat((a[i], x[i]), dim=-1), self.lifting, self._fused)
         return v

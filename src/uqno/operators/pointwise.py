@@ -7,7 +7,7 @@ expressions beside them (`fused=False` of an operator) any number of times.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -41,11 +41,11 @@ def blocks(v: Tensor) -> Iterator[tuple[slice, slice]]:
 def mlp(x: Tensor, layers: nn.Sequential, fused: bool = True) -> Tensor:
     """Linear, GELU, Linear on the last axis of x (..., in)."""
     if not fused:
-        return layers(x)  # type: ignore[no-any-return]
-    first, last = layers[0], layers[2]
+        return cast(Tensor, layers(x))
+    weights = (layers[0].weight, layers[0].bias, layers[2].weight, layers[2].bias)
     with full_precision(x):
-        y = _MLP.apply(x.reshape(-1, x.shape[-1]), first.weight, first.bias, last.weight, last.bias)
-    return y.view(*x.shape[:-1], -1)  # type: ignore[no-any-return]
+        y = _MLP.apply(x.reshape(-1, x.shape[-1]), *weights)  # type: ignore[no-untyped-call]
+    return cast(Tensor, y.view(*x.shape[:-1], -1))
 
 
 class _MLP(torch.autograd.Function):

@@ -213,11 +213,11 @@ def to_complex_modes(r: Tensor) -> Tensor:
     list k = 0 .. n, then −1 .. −n.
     """
     counts = [size // 2 for size in r.shape[1:-1]]
-    cosine, sine = r.split(counts[0], 1)
+    cosine, sine = torch.split(r, counts[0], 1)
     real, imaginary = cosine, -sine
     for axis, n in enumerate(counts[1:], start=2):
-        cr, sr = real.split(n, axis)
-        ci, si = imaginary.split(n, axis)
+        cr, sr = torch.split(real, n, axis)
+        ci, si = torch.split(imaginary, n, axis)
         keep = (slice(None),) * axis + (slice(1, None),)
         real = torch.cat((cr + si, (cr - si)[keep]), axis)
         imaginary = torch.cat((ci - sr, (ci + sr)[keep]), axis)
@@ -231,8 +231,8 @@ def from_complex_modes(y: Tensor, counts: Sequence[int]) -> Tensor:
     for axis in range(len(counts), 1, -1):
         n = counts[axis - 1]
         zero = real.narrow(axis, 0, 1) * 0  # k = 0 has no negative partner
-        pr, mr = real.split((n, n - 1), axis)
-        pi, mi = imaginary.split((n, n - 1), axis)
+        pr, mr = torch.split(real, [n, n - 1], axis)
+        pi, mi = torch.split(imaginary, [n, n - 1], axis)
         mr, mi = torch.cat((zero, mr), axis), torch.cat((zero, mi), axis)
         real = torch.cat((pr + mr, mi - pi), axis)
         imaginary = torch.cat((pi + mi, pr - mr), axis)
@@ -268,14 +268,15 @@ class SpectralConv(nn.Module):
         self,
         in_channels: int,
         out_channels: int,
-        modes: Sequence[int],
+        modes: Sequence[int] = (12, 12),
         *,
         domain: Sequence[tuple[float, float]] | None = None,
         period: float | None = None,
         periodic: bool = False,
+        fourier: Fourier | None = None,
     ) -> None:
         super().__init__()
-        self.fourier = fourier(modes, domain, period, periodic)
+        self.fourier = fourier or make_fourier(modes, domain, period, periodic)
         self.in_channels, self.out_channels = in_channels, out_channels
         std = (2 / (in_channels + out_channels)) ** 0.5
         shape = (self.fourier.complex_modes, in_channels, 2, out_channels)
@@ -295,7 +296,7 @@ class SpectralConv(nn.Module):
             return synthesise(multiply(r, self.weight, self.bias), matrices)
 
 
-def fourier(
+def make_fourier(
     modes: Sequence[int],
     domain: Sequence[tuple[float, float]] | None,
     period: float | None,
