@@ -56,6 +56,7 @@ class Operator(nn.Module):
         wanted = [f for f in normalise if f in taken or (fields is None and f == "a")]
         self.inputs = nn.ModuleDict({field: Normaliser() for field in wanted})
         self.outputs = Normaliser()
+        self.register_state_dict_post_hook(_tensors_only)  # type: ignore[no-untyped-call]
 
     def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
         arguments, named = self._call(batch)
@@ -192,6 +193,12 @@ class _Function(nn.Module):
 
     def forward(self, *arguments: Any, **named: Any) -> Tensor:
         return self.function(*arguments, **named)
+
+
+def _tensors_only(_: nn.Module, state: dict[str, Any], *__: object) -> None:
+    """Drop what a module adds to its state beside tensors, as neuraloperator's models do."""
+    for name in [name for name, value in state.items() if not isinstance(value, Tensor)]:
+        del state[name]
 
 
 def _arguments(module: Callable[..., Tensor]) -> tuple[str, ...]:
