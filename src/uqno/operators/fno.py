@@ -1,0 +1,193 @@
+"""Fourier neural operator on a grid, evaluated on the grid or at any point."""
+
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from .block import Blocks, mlp_layers
+from .interpolate import multilinear
+from .pointwise import mlp, pieces
+from .spectral import Coordinates, full_precision, make_fourier
+
+
+class FNO(nn.Module):
+    """u = Q ∘ σ(W_L + K_L) ∘ … ∘ σ(W_1 + K_1) ∘ P (a, x): grid functions to grid functions.
+
+    in_channels, out_channels: of a (batch, channel, *grid) and of the answer
+    modes: frequencies |k_j| ≤ modes_j / 2 in each of 1 to 3 dimensions
+    domain: (lower, upper) of each dimension, the unit box by default
+    period: of the Fourier basis, in sides of the domain; `periodic` makes it 1
+    lifting, projection: width of the hidden layers of P and Q, in widths
+    channel_mlp: width of an MLP after each block, in widths; 0 for none
+    dropout: probability after each block
+    fused: work in pieces that fit the cache; False allows higher derivatives
+
+    >>> fno = FNO(1, 1, modes=(4, 4), width=8)
+    >>> a = torch.rand(2, 1, 9, 9)
+    >>> fno(a).shape, fno(a, points=torch.rand(5, 2)).shape
+    (torch.Size([2, 1, 9, 9]), torch.Size([2, 1, 5]))
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        modes: Sequence[int] = (12, 12),
+        width: int = 32,
+        layers: int = 4,
+        *,
+        domain: Sequence[tuple[float, float]] | None = None,
+        period: float | None = None,
+        periodic: bool = False,
+        lifting: float = 2.0,
+        projection: float = 2.0,
+        channel_mlp: float = 0.0,
+        dropout: float = 0.0,
+        fused: bool = True,
+    ) -> None:
+        super().__init__()
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.width, self.fused = width, fused
+        self.fourier = make_fourier(modes, domain, period, periodic)
+        inputs = in_channels + self.fourier.dimensions
+        self.lifting = mlp_layers(inputs, round(lifting * width), width)
+        self.blocks = Blocks(width, layers, self.fourier, channel_mlp, dropout)
+        self.projection = mlp_layers(width, round(projection * width), out_channels)
+
+    @property
+    def last(self) -> nn.Linear:
+        """The last layer, linear in `features`."""
+        return cast(nn.Linear, self.projection[-1])
+
+    def forward(
+        self,
+        a: Tensor,
+        coordinates: Coordinates | None = None,
+        points: Tensor | None = None,
+        a_points: Tensor | None = None,
+    ) -> Tensor:
+        """u (batch, out, *grid), or (batch, out, q) at the points.
+
+        a: (batch, in, *grid)
+        coordinates: one increasing 1-D tensor a dimension; equally spaced by default
+        points: (q, d) or (batch, q, d), anywhere in the domain
+        a_points: a at the points (batch, in, q); interpolated from the grid by default
+        """
+        hidden = self._hidden(a, coordinates, points, a_points)
+        outputs = (mlp(v, self.projection, self._fused) for v in hidden)
+        return _assemble(outputs, points is None)
+
+    def features(
+        self,
+        a: Tensor,
+        coordinates: Coordinates | None = None,
+        points: Tensor | None = None,
+        a_points: Tensor | None = None,
+    ) -> Tensor:
+        """φ (batch, hidden, *points) of which the answer is `last`: u = W φ + b at every point."""
+        hidden = self._hidden(a, coordinates, points, a_points)
+        return _assemble((self.projection[:-1](v) for v in hidden), points is None)
+
+    @property
+    def _fused(self) -> bool:
+        # Under autocast the plain expressions run the pointwise layers in half precision.
+        device = self.last.weight.device.type
+        return self.fused and not torch.is_autocast_enabled(device)
+
+    def _hidden(
+        self,
+        a: Tensor,
+        coordinates: Coordinates | None,
+        points: Tensor | None,
+        a_points: Tensor | None,
+    ) -> Iterator[Tensor]:
+        """The function before the projection (batch, *points, width): on the grid, or in pieces."""
+        self._check(a, points, a_points)
+        a = a.to(self.last.weight.dtype)
+        shape = a.shape[2:]
+        matrices = self.fourier.matrices(shape, a, coordinates)
+        axes = tuple(coordinates) if coordinates is not None else self.fourier.grid(shape, a)
+        mesh = torch.stack(torch.meshgrid(*(x.to(a) for x in axes), indexing="ij"), dim=-1)
+        v = self._lift(a.movedim(1, -1), mesh)
+        if points is None:
+            yield self.blocks(v, matrices, self._fused)
+            return
+        coefficients = []
+        for block in self.blocks:
+            coefficients.append(block.coefficients(v, matrices).flatten(1, -2))
+            if block.activate:  # the last block's function is wanted at the points alone
+                v = block.fused(v, None, matrices)[0] if self._fused else block(v, matrices)
+        del v
+        yield from self._at_points(a, axes, coefficients, points.to(a), a_points)
+
+    def _at_points(
+        self,
+        a: Tensor,
+        axes: Coordinates,
+        coefficients: list[Tensor],
+        points: Tensor,
+        a_points: Tensor | None,
+    ) -> Iterator[Tensor]:
+        """Every pointwise path at the points, the integrals from the grid's coefficients."""
+        basis_size = coefficients[0].shape[1]
+        for some in pieces(points.shape[-2], 4 * a.shape[0] * basis_size, a.device):
+            x = points[..., some, :]
+            given = multilinear(a, axes, x) if a_points is None else a_points[..., some].to(a)
+            basis = self.fourier.at(x)
+            v = self._lift(given.movedim(1, -1), x)
+            for block, r in zip(self.blocks, coefficients, strict=True):
+                with full_precision(v):
+                    integral = basis @ r
+                v = block.pointwise(v, integral, self._fused)
+            yield v
+
+    def _lift(self, a: Tensor, x: Tensor) -> Tensor:
+        """P(a, x) (batch, *points, width); x (*points, d) as a fraction of the domain."""
+        lower, upper = a.new_tensor(self.fourier.lower), a.new_tensor(self.fourier.upper)
+        x = ((x - lower) / (upper - lower)).expand(*a.shape[:-1], -1)
+        if torch.is_grad_enabled() or a.ndim == 3:
+            return mlp(torch.cat((a, x), dim=-1), self.lifting, self._fused)
+        v = a.new_empty(*a.shape[:-1], self.width)
+        for i in range(a.shape[0]):  # a copy of the inputs of one function, not of all
+            v[i] = mlp(torch.cat((a[i], x[i]), dim=-1), self.lifting, self._fused)
+        return v
+
+    def _check(self, a: Tensor, points: Tensor | None, a_points: Tensor | None) -> None:
+        d = self.fourier.dimensions
+        if a.ndim != d + 2 or a.shape[1] != self.in_channels:
+            raise ValueError(
+                f"expected a (batch, {self.in_channels}, *grid) with {d} grid dimensions, got "
+                f"{tuple(a.shape)}; give channels second, or make the operator with "
+                "in_channels and modes that fit"
+            )
+        if points is None:
+            return
+        if points.shape[-1] != d or points.ndim not in (2, 3):
+            raise ValueError(
+                f"expected points (q, {d}) or (batch, q, {d}), got {tuple(points.shape)}"
+            )
+        if points.ndim == 3 and points.shape[0] != a.shape[0]:
+            raise ValueError(
+                f"points of {points.shape[0]} functions for a batch of {a.shape[0]}; "
+                f"give (q, {d}) to share them"
+            )
+        for j, (x, lower, upper) in enumerate(
+            zip(points.unbind(-1), self.fourier.lower, self.fourier.upper, strict=True)
+        ):
+            slack = 1e-5 * (upper - lower)
+            if x.numel() and not lower - slack <= x.min() <= x.max() <= upper + slack:
+                raise ValueError(
+                    f"points reach from {float(x.min()):g} to {float(x.max()):g} in dimension "
+                    f"{j}, outside the domain [{lower:g}, {upper:g}]; set domain= to contain them"
+                )
+        expected = (a.shape[0], self.in_channels, points.shape[-2])
+        if a_points is not None and a_points.shape != expected:
+            raise ValueError(f"expected a_points {expected}, got {tuple(a_points.shape)}")
+
+
+def _assemble(parts: Iterator[Tensor], grid: bool) -> Tensor:
+    """Channels-last pieces to (batch, channel, *points)."""
+    values = [part.movedim(-1, 1) for part in parts]
+    return values[0] if grid else torch.cat(values, dim=2)

@@ -1,0 +1,105 @@
+"""Who is near whom between a surface and a latent grid: found once, kept with the sample."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+from torch import Tensor
+
+Sample = Mapping[str, Tensor]
+
+# Fields with one entry a point, and the axis of the points: padded in a batch.
+POINT_AXIS = {
+    "points": 0,
+    "normals": 0,
+    "features": 0,
+    "weights": 0,
+    "surface_weights": 0,
+    "u": -1,
+    "queries": 0,
+    "query_normals": 0,
+    "query_features": 0,
+    "query_neighbours": 0,
+}
+
+
+def nearest(points: Tensor, queries: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Indices (q, k), int32, of the k nearest of points (n, d) to queries (q, d), and distances."""
+    tree = cKDTree(_array(points))
+    distance, index = tree.query(_array(queries), k=np.arange(1, k + 1), workers=-1)
+    return torch.from_numpy(index.astype(np.int32)), torch.from_numpy(distance).to(points.dtype)
+
+
+def surface_to_grid(
+    points: Tensor, weights: Tensor | None, nodes: Tensor, k: int
+) -> tuple[Tensor, Tensor]:
+    """For every node (L, d) its k nearest surface points (L, k) and their share (L, k), sum 1.
+
+    weights (n): areas; a mean over neighbours is then an integral over their patch.
+    """
+    index, _ = nearest(points, nodes, k)
+    if weights is None:
+        return index, torch.full(index.shape, 1 / k, dtype=points.dtype)
+    share = weights[index.long()].to(points.dtype)
+    total = share.sum(1, keepdim=True)
+    if not bool((total > 0).all()):
+        raise ValueError(
+            "the weights of all neighbours of a latent node are 0; give positive weights to the "
+            "points of the surface"
+        )
+    return index, share / total
+
+
+def signed_distance(points: Tensor, normals: Tensor, nodes: Tensor) -> Tensor:
+    """sign((x − p)·n) |x − p| (L) at the nodes x (L, d), p the nearest point and n its normal."""
+    index, distance = nearest(points, nodes, 1)
+    index, distance = index[:, 0].long(), distance[:, 0]
+    outside = ((nodes - points[index]) * normals[index]).sum(-1) >= 0
+    return torch.where(outside, distance, -distance)
+
+
+def pad(samples: Sequence[Sample]) -> dict[str, Tensor]:
+    """Stack samples with different numbers of points, padded with 0 to the largest.
+
+    `weights` is 0 on the padding, so that every weighted loss ignores it.
+    """
+    batch = {}
+    for field in samples[0]:
+        axis = POINT_AXIS.get(field)
+        values = [sample[field] for sample in samples]
+        shapes = [tuple(value.shape) for value in values]
+        if len(set(shapes)) > 1 and (axis is None or not _alike(shapes, axis)):
+            i = next(i for i, shape in enumerate(shapes) if shape != shapes[0])
+            raise ValueError(
+                f"'{field}' is {shapes[0]} in sample 0 and {shapes[i]} in sample {i}; only the "
+                "number of points may differ in a batch"
+            )
+        if len(set(shapes)) > 1 and "weights" not in samples[0]:
+            raise ValueError(
+                f"samples with {sorted({s[axis or 0] for s in shapes})} points need the field "
+                "'weights' (n), such as areas, to tell points from padding"
+            )
+        if axis is None or len(set(shapes)) == 1:
+            batch[field] = torch.stack(values)
+            continue
+        length = max(shape[axis] for shape in shapes)
+        batch[field] = torch.stack([_pad(value, axis, length) for value in values])
+    return batch
+
+
+def _pad(value: Tensor, axis: int, length: int) -> Tensor:
+    shape = list(value.shape)
+    shape[axis] = length - shape[axis]
+    return torch.cat((value, value.new_zeros(shape)), axis)
+
+
+def _alike(shapes: Sequence[tuple[int, ...]], axis: int) -> bool:
+    """Equal but for the axis of the points."""
+    rest = {tuple(np.delete(np.array(shape), axis)) for shape in shapes}
+    return len(rest) == 1
+
+
+def _array(points: Tensor) -> NDArray[np.float64]:
+    return np.asarray(points.detach().cpu().numpy(), dtype=np.float64)

@@ -1,0 +1,171 @@
+"""The pointwise half of an operator, in pieces that stay in the processor's cache.
+
+On a CPU, writing a large new tensor costs more than computing it. So these functions
+work through the points in pieces, keep one output and no intermediate, and compute the
+intermediates again in the backward pass. They can be differentiated once; the plain
+expressions beside them (`fused=False` of an operator) any number of times.
+"""
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from .spectral import full_precision
+
+# Numbers a piece: 1 MB of float32, the second-level cache of a CPU core.
+PIECE = {"cpu": 1 << 18}
+PIECE_ON_DEVICE = 1 << 26
+
+_gelu = torch.ops.aten.gelu.out
+_gelu_backward = torch.ops.aten.gelu_backward.grad_input
+
+
+def pieces(rows: int, width: int, device: torch.device) -> Iterator[slice]:
+    """Slices of `rows` rows of `width` numbers, each about one piece."""
+    step = max(1, PIECE.get(device.type, PIECE_ON_DEVICE) // width)
+    return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
+
+
+def blocks(v: Tensor) -> Iterator[tuple[slice, slice]]:
+    """(samples, rows) slices of v (batch, rows, width): whole samples, or rows of one sample."""
+    (batch, rows, width), device = v.shape, v.device
+    if rows * width <= PIECE.get(device.type, PIECE_ON_DEVICE):
+        return ((samples, slice(0, rows)) for samples in pieces(batch, rows * width, device))
+    return ((slice(i, i + 1), some) for i in range(batch) for some in pieces(rows, width, device))
+
+
+def mlp(x: Tensor, layers: nn.Sequential, fused: bool = True) -> Tensor:
+    """Linear, GELU, Linear on the last axis of x (..., in)."""
+    if not fused:
+        return cast(Tensor, layers(x))
+    weights = (layers[0].weight, layers[0].bias, layers[2].weight, layers[2].bias)
+    with full_precision(x):
+        y = _MLP.apply(x.reshape(-1, x.shape[-1]), *weights)  # type: ignore[no-untyped-call]
+    return cast(Tensor, y.view(*x.shape[:-1], -1))
+
+
+class _MLP(torch.autograd.Function):
+    """y = gelu(x W1ᵀ + b1) W2ᵀ + b2, x (points, in)."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, W1: Tensor, b1: Tensor, W2: Tensor, b2: Tensor) -> Tensor:
+        ctx.save_for_backward(x, W1, b1, W2)
+        y = x.new_empty(x.shape[0], W2.shape[0])
+        for some in pieces(x.shape[0], W1.shape[0], x.device):
+            hidden = torch.addmm(b1, x[some], W1.t())
+            _gelu(hidden, out=hidden)
+            torch.addmm(b2, hidden, W2.t(), out=y[some])
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gy: Tensor) -> tuple[Tensor | None, ...]:
+        x, W1, b1, W2 = ctx.saved_tensors
+        gx = torch.empty_like(x) if ctx.needs_input_grad[0] else None
+        gW1, gb1 = torch.zeros_like(W1), torch.zeros_like(b1)
+        gW2, gb2 = torch.zeros_like(W2), gy.sum(0)
+        with full_precision(x):
+            for some in pieces(x.shape[0], W1.shape[0], x.device):
+                pre = torch.addmm(b1, x[some], W1.t())
+                hidden = F.gelu(pre)
+                gW2.addmm_(gy[some].t(), hidden)
+                g = torch.mm(gy[some], W2, out=hidden)
+                _gelu_backward(g, pre, grad_input=g)
+                gW1.addmm_(g.t(), x[some])
+                gb1 += g.sum(0)
+                if gx is not None:
+                    torch.mm(g, W1, out=gx[some])
+        return gx, gW1, gb1, gW2, gb2
+
+
+class Analyse(torch.autograd.Function):
+    """(v, F v) of v (batch, n, rest) and F (m, n): both gradients of v meet in one product."""
+
+    @staticmethod
+    def forward(ctx: Any, v: Tensor, matrix: Tensor) -> tuple[Tensor, Tensor]:
+        ctx.save_for_backward(matrix)
+        return v.view_as(v), torch.bmm(_each(matrix, v), v)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gv: Tensor, gz: Tensor) -> tuple[Tensor, None]:
+        (matrix,) = ctx.saved_tensors
+        with full_precision(gv):
+            # `gv` was made by SkipAndSum.backward for this node alone: adding in place is safe.
+            return gv.baddbmm_(_each(matrix.t(), gz), gz), None
+
+
+class SkipAndSum(torch.autograd.Function):
+    """w = σ(v Wᵀ + G z) and F w: v (batch, n, ..·in), G (n, m), z (batch, m, ..·out), F (m, n).
+
+    F w starts the next integral while the piece of w is in the cache; None to leave it out.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, v: Tensor, z: Tensor, W: Tensor, G: Tensor, F: Tensor | None, activate: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        ctx.activate = activate
+        ctx.save_for_backward(v, z, W, G, F)
+        return skip_and_sum(v, z, W, G, F, activate, v.new_empty(*v.shape[:2], z.shape[2]))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gw: Tensor, gz_next: Tensor | None) -> tuple[Tensor | None, ...]:
+        v, z, W, G, F = ctx.saved_tensors
+        gz, gW = torch.zeros_like(z), torch.zeros_like(W)
+        # `gw` was made by the next layer's backward for this node alone, so it is free to
+        # be overwritten by the gradient of v: a new tensor of this size would cost more
+        # than the products.
+        gw = gw.contiguous()
+        gv = gw if v.shape == gw.shape else torch.empty_like(v)
+        with full_precision(v):
+            for samples, rows in blocks(gw):
+                g = gw[samples, rows]
+                if gz_next is not None:
+                    g.baddbmm_(_each(F[:, rows].t(), g), gz_next[samples])
+                if ctx.activate:
+                    pre = torch.empty_like(g)
+                    _skip_and_sum(v, z, W, G, samples, rows, pre)
+                    g = _gelu_backward(g, pre, grad_input=pre)
+                else:
+                    g = g.clone()
+                gz[samples].baddbmm_(_each(G[rows].t(), g), g)
+                g = g.view(-1, W.shape[0])
+                gW.addmm_(g.t(), v[samples, rows].view(-1, W.shape[1]))
+                torch.mm(g, W, out=gv[samples, rows].view(-1, W.shape[1]))
+        return gv, gz, gW, None, None, None
+
+
+def skip_and_sum(
+    v: Tensor, z: Tensor, W: Tensor, G: Tensor, F: Tensor | None, activate: bool, w: Tensor
+) -> tuple[Tensor, Tensor | None]:
+    """`SkipAndSum` written to w, which may be v: then there is no second copy of a large grid."""
+    ahead = None if F is None else w.new_zeros(w.shape[0], F.shape[0], w.shape[2])
+    for samples, rows in blocks(w):
+        piece = w[samples, rows]
+        pre = piece if w is not v else torch.empty_like(piece)
+        _skip_and_sum(v, z, W, G, samples, rows, pre)
+        if activate:
+            _gelu(pre, out=piece)
+        elif w is v:
+            piece.copy_(pre)
+        if F is not None and ahead is not None:
+            ahead[samples].baddbmm_(_each(F[:, rows], piece), piece)
+    return w, ahead
+
+
+def _skip_and_sum(
+    v: Tensor, z: Tensor, W: Tensor, G: Tensor, samples: slice, rows: slice, out: Tensor
+) -> None:
+    torch.mm(v[samples, rows].view(-1, W.shape[1]), W.t(), out=out.view(-1, W.shape[0]))
+    out.baddbmm_(_each(G[rows], out), z[samples])
+
+
+def _each(matrix: Tensor, like: Tensor) -> Tensor:
+    """The same matrix for every sample, without a copy."""
+    return matrix.expand(like.shape[0], *matrix.shape)

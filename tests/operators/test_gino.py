@@ -1,0 +1,203 @@
+import pytest
+import torch
+from torch import Tensor
+
+from uqno.operators import GINO, Operator, gino, neighbours
+
+DOMAIN = ((-1.0, 1.0), (-0.5, 0.5), (-0.5, 0.5))
+
+
+def make(**options: object) -> GINO:
+    torch.manual_seed(0)
+    sizes = {"latent": (9, 7, 6), "modes": (4, 4, 2), "width": 8, "layers": 2}
+    return GINO(1, DOMAIN, **{**sizes, **options})  # type: ignore[arg-type]
+
+
+def ellipsoid(n: int, seed: int = 0) -> dict[str, Tensor]:
+    x = torch.randn(n, 3, generator=torch.Generator().manual_seed(seed))
+    x = x / x.norm(dim=1, keepdim=True)
+    points = x * torch.tensor([0.9, 0.4, 0.4])
+    normals = x / torch.tensor([0.9, 0.4, 0.4])
+    normals = normals / normals.norm(dim=1, keepdim=True)
+    weights = 0.5 + torch.rand(n, generator=torch.Generator().manual_seed(seed))
+    return {"points": points, "normals": normals, "weights": weights, "u": x[:, :1].T}
+
+
+def test_neighbours_equal_brute_force() -> None:
+    points, queries = torch.rand(40, 3), torch.rand(30, 3)
+    index, distance = neighbours.nearest(points, queries, 5)
+    expected, where = torch.cdist(queries, points).topk(5, largest=False)
+    assert torch.equal(index.long(), where)
+    assert torch.allclose(distance, expected, atol=1e-6)
+
+
+def test_signed_distance_of_a_sphere() -> None:
+    x = torch.randn(4000, 3, generator=torch.Generator().manual_seed(0))
+    x = x / x.norm(dim=1, keepdim=True)
+    nodes = torch.rand(200, 3) * 4 - 2
+    distance = neighbours.signed_distance(x, x, nodes)
+    assert torch.allclose(distance, nodes.norm(dim=1) - 1, atol=0.03)
+
+
+def test_equals_a_dense_reference() -> None:
+    """The two graph layers written as sums over explicit edges, one node at a time."""
+    model = make(features=2).double()
+    sample = {k: v.double() for k, v in ellipsoid(50).items()}
+    sample["features"] = torch.randn(50, 2).double()
+    sample = model.prepare_geometry(sample)
+    answer = model(**_batched(model, sample))
+    carried = torch.cat((sample["normals"], sample["features"]), 1)
+    mesh, k = model.mesh, model.neighbours
+    encoded = []
+    for y in mesh:
+        near = (sample["points"] - y).norm(dim=1).topk(k[0], largest=False).indices
+        share = sample["weights"][near] / sample["weights"][near].sum()
+        offset = (sample["points"][near] - y) / model.size
+        edge = torch.cat((offset, offset.norm(dim=1, keepdim=True), carried[near]), 1)
+        encoded.append(share @ model.encoder(edge))
+    v = model._on_grid(torch.stack(encoded).unsqueeze(0), sample["sdf"].unsqueeze(0))[0]
+    values = []
+    for x, c in zip(sample["points"], carried, strict=True):
+        near = ((x - mesh) / model.spacing).norm(dim=1).topk(k[1], largest=False).indices
+        offset = (x - mesh[near]) / model.spacing
+        edge = torch.cat((offset, offset.norm(dim=1, keepdim=True), c.expand(k[1], -1)), 1)
+        decoded = (model.decoder(edge) * v[near]).mean(0)
+        values.append(model.projection(torch.cat((decoded, c))))
+    assert torch.allclose(answer[0], torch.stack(values).T, atol=1e-10)
+
+
+def _batched(model: GINO, *samples: dict[str, Tensor]) -> dict[str, Tensor]:
+    batch = model.collate(samples)
+    return {k: v for k, v in batch.items() if k not in ("u", "weights")}
+
+
+def test_padding_changes_nothing() -> None:
+    model = make()
+    operator = Operator(model)
+    small, large = (model.prepare_geometry(ellipsoid(n, seed=n)) for n in (40, 60))
+    batch = operator.collate([small, large])
+    assert batch["points"].shape == (2, 60, 3)
+    assert batch["u"].shape == (2, 1, 60)
+    assert not batch["weights"][0, 40:].any()
+    both = operator(batch)
+    assert torch.allclose(both[:1, :, :40], operator(operator.collate([small])), atol=1e-6)
+    assert torch.allclose(both[1:], operator(operator.collate([large])), atol=1e-6)
+
+
+def test_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make().double()
+    sample = {k: v.double() for k, v in ellipsoid(100).items()}
+    fields = _batched(model, model.prepare_geometry(sample))
+    g = torch.randn(1, 1, 100).double()
+    whole = model(**fields)
+    expected = torch.autograd.grad(whole, list(model.parameters()), g)
+    monkeypatch.setattr(gino, "EDGES", 64)
+    pieces = model(**fields)
+    assert torch.allclose(pieces, whole)
+    for x, y in zip(
+        torch.autograd.grad(pieces, list(model.parameters()), g), expected, strict=True
+    ):
+        assert torch.allclose(x, y)
+    with torch.no_grad():
+        assert torch.allclose(model(**fields), whole)
+    model.fused = False
+    assert torch.allclose(model(**fields), whole)
+
+
+def test_any_queries() -> None:
+    model = make()
+    sample = ellipsoid(80)
+    surface = model(**_batched(model, model.prepare_geometry(sample)))
+    some = {
+        **sample,
+        "surface_weights": sample["weights"],
+        "queries": sample["points"][:10],
+        "weights": torch.ones(10),
+    }
+    answer = model(**_batched_queries(model, some))
+    assert torch.allclose(answer, surface[..., :10], atol=1e-6)
+    free = {**some, "queries": torch.rand(17, 3) - 0.5, "weights": torch.ones(17)}
+    assert model(**_batched_queries(model, free)).shape == (1, 1, 17)
+
+
+def _batched_queries(model: GINO, sample: dict[str, Tensor]) -> dict[str, Tensor]:
+    batch = _batched(model, model.prepare_geometry(sample))
+    return {k: v for k, v in batch.items() if k != "surface_weights"}
+
+
+def test_reflection_equals_preparing_the_mirror_image() -> None:
+    model = make()
+    sample = ellipsoid(70)
+    mirrored = {k: v.clone() for k, v in sample.items()}
+    for field in ("points", "normals"):
+        mirrored[field][:, 1] *= -1
+    ours = model.reflect(model.prepare_geometry(sample))
+    theirs = model.prepare_geometry(mirrored)
+    assert ours.keys() == theirs.keys()
+    assert torch.allclose(ours["sdf"], theirs["sdf"], atol=1e-6)
+    answer = model(**_batched(model, ours))
+    assert torch.allclose(answer, model(**_batched(model, theirs)), atol=1e-5)
+    twice = model.reflect(ours)
+    assert torch.equal(
+        twice["query_neighbours"], model.prepare_geometry(sample)["query_neighbours"]
+    )
+
+
+def test_features_times_last_layer_is_the_answer() -> None:
+    operator = Operator(make())
+    batch = operator.collate([operator.module.prepare_geometry(ellipsoid(30))])  # type: ignore[operator,union-attr]
+    features = operator.features(batch)
+    answer = operator.module.last(features.movedim(1, -1)).movedim(-1, 1)  # type: ignore[operator,union-attr]
+    assert torch.allclose(answer, operator(batch), atol=1e-6)
+
+
+def test_trains_and_reloads() -> None:
+    model = make()
+    operator = Operator(model)
+    data = [model.prepare_geometry(ellipsoid(n, seed=n)) for n in (40, 50)]
+    operator.prepare(data)
+    batch = operator.collate(data)
+    optimiser = torch.optim.AdamW(operator.parameters(), 1e-2)
+    losses = []
+    for _ in range(30):
+        optimiser.zero_grad()
+        error = (operator(batch) - batch["u"]).square() * batch["weights"].unsqueeze(1)
+        error.mean().backward()
+        optimiser.step()
+        losses.append(float(error.detach().mean()))
+    assert losses[-1] < 0.2 * losses[0]
+    other = Operator(make())
+    other.load_state_dict(operator.state_dict())
+    assert torch.equal(other(batch), operator(batch))
+
+
+def test_autocast_is_close() -> None:
+    model = make()
+    fields = _batched(model, model.prepare_geometry(ellipsoid(60)))
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        mixed = model(**fields).float()
+    full = model(**fields).detach()
+    assert float((mixed - full).norm() / full.norm()) < 0.05
+
+
+def test_errors_state_value_bound_and_remedy() -> None:
+    model = make()
+    sample = ellipsoid(20)
+    outside = {**sample, "points": sample["points"] * 2}
+    with pytest.raises(ValueError, match=r"points reach from .* in dimension 0, outside.*domain="):
+        model.prepare_geometry(outside)
+    with pytest.raises(ValueError, match=r"lack .*grid_neighbours.*prepare_geometry"):
+        Operator(model).collate([sample])
+    prepared = model.prepare_geometry(sample)
+    with pytest.raises(ValueError, match=r"0 features a point.*and 2; make the operator"):
+        model(**_batched(model, {**prepared, "features": torch.zeros(20, 2)}))
+    other = model.prepare_geometry(ellipsoid(25))
+    unweighted = [{k: v for k, v in s.items() if k != "weights"} for s in (prepared, other)]
+    with pytest.raises(ValueError, match=r"\[20, 25\] points need the field 'weights'"):
+        model.collate(unweighted)
+    with pytest.raises(ValueError, match=r"'sdf' is \(9, 7, 6\) in sample 0 and \(5, 5, 5\)"):
+        model.collate([prepared, {**prepared, "sdf": torch.zeros(5, 5, 5)}])
+    with pytest.raises(ValueError, match="not symmetric"):
+        GINO(1, ((0.0, 1.0),) * 3, latent=(9, 9, 9), modes=(4, 4, 4)).reflect(prepared)
+    with pytest.raises(ValueError, match="5 points in dimension 2"):
+        make(latent=(9, 7, 5), modes=(4, 4, 6))
