@@ -64,7 +64,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
         with safe_open(path, framework="pt", device="cpu") as file:
             header = file.metadata() or {}
             _check_format(path, header)
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            # Cloned, because entries lie in the file at places where complex numbers may not.
+            tensors = {n: file.get_tensor(n).clone() for n in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
         raise CheckpointError(
             f"{path} is truncated or not a checkpoint ({error}): remove it and start again"

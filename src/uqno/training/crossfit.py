@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 from torch.utils.data import Subset
 
-from uqno.training.data import Data, batches, check_data, derived_seed, generator
 from uqno.training.devices import kept_random_state, seed_global
 from uqno.training.fit import fit
 from uqno.training.record import Fit
+from uqno.training.samples import Data, batches, check_data, derived_seed, generator
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ import torch
 from torch import nn
 from torch.utils.data import Subset
 
-from uqno.training import data as samples
 from uqno.training import progress as bar
-from uqno.training.data import Augment, Data
+from uqno.training import samples
 from uqno.training.devices import kept_random_state, launch
 from uqno.training.loop import Loop
 from uqno.training.record import Fit
+from uqno.training.samples import Augment, Data
 from uqno.training.settings import Keep, Loss, Settings
 from uqno.training.store import Best, Position, Store, load_weights
 

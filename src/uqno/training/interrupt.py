@@ -26,6 +26,11 @@ class Interrupt:
     ) -> None:
         if self._mine:
             signal.signal(signal.SIGINT, self._before)
+        if self.requested and kind is None:  # too late to stop this, but not what comes next
+            raise KeyboardInterrupt(
+                "interrupted after the last step; with a folder, resume=True "
+                "returns the finished run"
+            )
 
     def _request(self, number: int, frame: FrameType | None) -> None:
         if self.requested:

@@ -10,7 +10,10 @@ from lightning_fabric import Fabric
 from torch import Tensor
 
 from uqno.training import progress
-from uqno.training.data import (
+from uqno.training.devices import Sealed, Unsealing, seed_global
+from uqno.training.interrupt import Interrupt
+from uqno.training.record import Epoch
+from uqno.training.samples import (
     Data,
     batches,
     batches_per_epoch,
@@ -19,9 +22,6 @@ from uqno.training.data import (
     generator,
     share,
 )
-from uqno.training.devices import Sealed, Unsealing, seed_global
-from uqno.training.interrupt import Interrupt
-from uqno.training.record import Epoch
 from uqno.training.schedule import learning_rate
 from uqno.training.settings import Settings
 from uqno.training.store import (

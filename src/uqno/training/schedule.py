@@ -9,7 +9,7 @@ def learning_rate(step: int, steps: int, peak: float, warmup: float) -> float:
     step: 0 ≤ s < steps. The first step already moves, the last one still does.
 
     >>> [round(learning_rate(s, 10, 1.0, 0.2), 3) for s in range(10)]
-    [0.5, 1.0, 0.988, 0.897, 0.732, 0.527, 0.323, 0.152, 0.04, 0.002]
+    [0.5, 1.0, 0.99, 0.916, 0.778, 0.598, 0.402, 0.222, 0.084, 0.01]
     """
     rising = warmup * steps
     if step < rising:

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from torch import Tensor, nn
 
-from uqno.training.data import Augment
 from uqno.training.loss import Batch
+from uqno.training.samples import Augment
 
 Loss = Callable[[Tensor, Batch], Tensor]
 Keep = Literal["best", "last"]

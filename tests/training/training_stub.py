@@ -11,7 +11,7 @@ class Stub(nn.Module):
 
     def __init__(self, channels: int = 1, width: int = 16, dropout: float = 0.0) -> None:
         super().__init__()
-        self.register_buffer("mean", torch.zeros(()))
+        self.register_buffer("mean", torch.zeros(1))
         self.network = nn.Sequential(
             nn.Conv1d(channels, width, 1),
             nn.GELU(),
@@ -26,7 +26,8 @@ class Stub(nn.Module):
         return {name: torch.stack([s[name] for s in samples]) for name in samples[0]}
 
     def prepare(self, data: object) -> None:
-        self.mean.copy_(torch.stack([data[i]["a"].mean() for i in range(len(data))]).mean())
+        """Channels are known only from data, so the buffer changes its shape."""
+        self.mean = torch.stack([data[i]["a"].mean(1, True) for i in range(len(data))]).mean(0)
 
 
 def make_data(samples: int = 24, points: int = 9, seed: int = 0) -> list[dict[str, Tensor]]:
