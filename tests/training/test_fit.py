@@ -7,12 +7,15 @@ import os
 import signal
 import threading
 
+import numpy as np
 import pytest
 import torch
 from lightning_fabric.strategies import DataParallelStrategy
 from training_stub import Stub, make_data, make_stub, same_weights
 
 from uqno.training import CheckpointError, RelativeL2, fit
+from uqno.training.samples import epoch_batches
+from uqno.training.schedule import learning_rate
 
 OPTIONS = {"loss": RelativeL2(), "epochs": 3, "batch_size": 4, "learning_rate": 0.01}
 
@@ -45,23 +48,24 @@ def test_the_global_random_state_is_left_alone():
 
 
 def test_against_a_loop_written_out_by_hand():
-    """No dropout, no clipping, no validation: plain AdamW on the same batches."""
-    from uqno.training.samples import epoch_batches
-    from uqno.training.schedule import learning_rate
-
-    data, operator, plain = make_data(), make_stub(), make_stub()
-    fit(operator, data, **OPTIONS, clip=None, validation=0.0, weight_decay=0.1)
+    """No dropout, no clipping, no validation: plain AdamW on the same batches of 4 and of 2."""
+    data, operator, plain = make_data(22), make_stub(), make_stub()
+    result = fit(operator, data, **OPTIONS, clip=None, validation=0.0, weight_decay=0.1)
+    losses = torch.zeros(3)
     plain.prepare(data)
     optimizer = torch.optim.AdamW(plain.parameters(), weight_decay=0.1)
     for step in range(18):
         epoch, k = divmod(step, 6)
-        batch = plain.collate([data[i] for i in epoch_batches(range(24), 4, 0, epoch)[k]])
+        batch = plain.collate([data[i] for i in epoch_batches(range(22), 4, 0, epoch)[k]])
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(step, 18, 0.01, 0.05)
         optimizer.zero_grad()
         difference = (plain(batch) - batch["u"]).flatten(1).norm(dim=1)
-        (difference / batch["u"].flatten(1).norm(dim=1)).mean().backward()
+        relative = difference / batch["u"].flatten(1).norm(dim=1)
+        losses[epoch] += relative.sum().item() / 22
+        relative.mean().backward()
         optimizer.step()
+    assert [row.training_loss for row in result.history] == pytest.approx(losses.tolist())
     for mine, theirs in zip(operator.parameters(), plain.parameters(), strict=True):
         assert torch.allclose(mine, theirs, atol=1e-5)
 
@@ -155,10 +159,22 @@ def test_resumed_after_a_crash_it_is_bit_equal(tmp_path, after):
     assert all(mine.training_loss == theirs.training_loss for mine, theirs in pairs)
 
 
+def test_the_best_epoch_before_a_crash_is_not_forgotten(tmp_path):
+    options = {**OPTIONS, "epochs": 12, "learning_rate": 0.3, "clip": None}
+    whole, resumed = make_stub(), make_stub()
+    expected = fit(whole, make_data(), **options)
+    data = Flaky(make_data(), 24 + 22 + 11 * 24 + 5, fail)  # in the last epoch
+    with pytest.raises(RuntimeError, match="gone"):
+        fit(make_stub(), data, **options, folder=tmp_path)
+    result = fit(resumed, make_data(), **options, folder=tmp_path, resume=True)
+    assert result.kept_epoch == expected.kept_epoch < 12
+    assert same_weights(whole, resumed)
+
+
 def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
     whole, _ = trained()
     data = Flaky(make_data(), 60, lambda: os.kill(os.getpid(), signal.SIGINT))
-    with pytest.raises(KeyboardInterrupt, match="epoch 1, batch 4; go on with resume=True"):
+    with pytest.raises(KeyboardInterrupt, match=r"epoch 1, batch 4; .* go on with resume=True"):
         fit(make_stub(dropout=0.2), data, **OPTIONS, folder=tmp_path)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     resumed, _ = trained(folder=tmp_path, resume=True)
@@ -252,6 +268,21 @@ def test_a_loss_that_turns_nan_stops_the_run(tmp_path):
     assert all(p.isfinite().all() for p in resumed.parameters())
 
 
+def test_a_validation_loss_that_is_nan_stops_the_run():
+    def bad(output, batch):
+        return output.square().mean() * (1.0 if output.requires_grad else math.nan)
+
+    with pytest.raises(FloatingPointError, match="validation loss is nan at step 6 of 18"):
+        trained(loss=bad)
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path):
+    one, _ = trained()
+    numbers = {"epochs": np.int64(3), "seed": np.int32(0), "learning_rate": np.float64(0.01)}
+    two, _ = trained(**numbers, folder=tmp_path)
+    assert same_weights(one, two)
+
+
 def test_a_gradient_that_turns_nan_stops_the_run():
     def bad(output, batch):
         return (output * 0).sqrt().mean()
@@ -338,6 +369,9 @@ def test_progress_and_log_messages(capfd, caplog):
         ({"clip": 0.0}, "None turns it off"),
         ({"keep": "first"}, "'best' or 'last', got 'first'"),
         ({"resume": True}, "needs the folder"),
+        ({"seed": -1}, "seed must be a whole number of at least 0"),
+        ({"checkpoint_every": math.nan}, "at least 0 seconds"),
+        ({"loss": lambda output, batch: output}, "expected a scalar"),
         ({"strategy": DataParallelStrategy(), "accelerator": "cpu"}, "use strategy='ddp'"),
     ],
 )

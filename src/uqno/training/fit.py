@@ -80,33 +80,36 @@ def fit(
         precision=str(precision),
         augment=augment,
     )
-    _check_call(operator, data, resume, folder)
+    _check_call(operator, data, resume, folder, checkpoint_every)
     training, held_out = samples.split(len(data), validation, seed)
     settings.check_size(len(training), len(data))
     store = Store(Path(folder), settings.identity(len(data), operator)) if folder else None
     saved = store.open(resume) if store else None
     if saved:
         load_weights(operator, saved.weights)
-        if saved.position.epoch >= epochs:
-            kept = _keep(operator, settings, saved.position, saved.best)
-            return _report(saved.position, kept, training, held_out, store)
-    if check_data:
-        samples.check_data(data)
-    home = next(operator.parameters(), torch.empty(0)).device
-    fabric = launch(devices, accelerator, precision, strategy)
-    with kept_random_state(fabric.device):
-        if not saved:
-            operator.prepare(Subset(data, training))  # type: ignore[arg-type]
-        loop = Loop(
-            operator, data, settings, training, held_out, fabric, store, saved, checkpoint_every
-        )
-        loop.run(bar.wanted(progress))
-    operator.to(home)
-    kept = _keep(operator, settings, loop.position, loop.best)
-    return _report(loop.position, kept, training, held_out, store)
+    if saved and saved.position.epoch >= epochs:
+        position, best = saved.position, saved.best
+    else:
+        if check_data:
+            samples.check_data(data)
+        home = next(operator.parameters(), torch.empty(0)).device
+        fabric = launch(devices, accelerator, precision, strategy)
+        with kept_random_state(fabric.device):
+            if not saved:
+                operator.prepare(Subset(data, training))  # type: ignore[arg-type]
+            split = (training, held_out)
+            loop = Loop(operator, data, settings, *split, fabric, store, saved, checkpoint_every)
+            loop.run(bar.wanted(progress))
+        operator.to(home)
+        position, best = loop.position, loop.best
+    kept = _keep(operator, settings, position, best)
+    parts = (tuple(training), tuple(held_out))
+    return Fit(tuple(position.history), kept, *parts, store.folder if store else None)
 
 
-def _check_call(operator: Any, data: Data, resume: bool, folder: str | Path | None) -> None:
+def _check_call(
+    operator: Any, data: Data, resume: bool, folder: str | Path | None, checkpoint_every: float
+) -> None:
     callables = (getattr(operator, name, None) for name in ("collate", "prepare"))
     if not isinstance(operator, nn.Module) or not all(map(callable, callables)):
         raise ValueError(
@@ -117,6 +120,10 @@ def _check_call(operator: Any, data: Data, resume: bool, folder: str | Path | No
         raise ValueError("the data are empty: give at least 2 samples, or 1 with validation=0")
     if resume and folder is None:
         raise ValueError("resume=True needs the folder of the run to go on with: give folder=")
+    if not checkpoint_every >= 0:
+        raise ValueError(
+            f"checkpoint_every = {checkpoint_every} must be at least 0 seconds, such as 60"
+        )
 
 
 def _keep(operator: nn.Module, settings: Settings, position: Position, best: Best | None) -> int:
@@ -126,10 +133,3 @@ def _keep(operator: nn.Module, settings: Settings, position: Position, best: Bes
         load_weights(operator, best.weights)
         return best.epoch
     return position.epoch
-
-
-def _report(
-    position: Position, kept: int, training: list[int], held_out: list[int], store: Store | None
-) -> Fit:
-    folder = store.folder if store else None
-    return Fit(tuple(position.history), kept, tuple(training), tuple(held_out), folder)

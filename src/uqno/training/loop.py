@@ -102,7 +102,7 @@ class Loop:
         """One step of AdamW on the mean loss of a batch, shared between the processes."""
         settings, fabric = self.settings, self.fabric
         step = self.position.epoch * self.per_epoch + self.position.batch
-        rate = learning_rate(step, self.steps, settings.learning_rate, settings.warmup)
+        rate = self._rate(step)
         mine, count = share(indices, fabric.global_rank, fabric.world_size)
         batch = self._batch(mine, augmented=True)
         # Seeded at each step, dropout depends on the step alone: a resumed run draws the same.
@@ -126,6 +126,9 @@ class Loop:
         self.optimizer.step()
         return mean, stop
 
+    def _rate(self, step: int) -> float:
+        return learning_rate(step, self.steps, self.settings.learning_rate, self.settings.warmup)
+
     def _batch(self, indices: list[int], augmented: bool = False) -> dict[str, Tensor]:
         samples = [self.data[i] for i in indices]
         if augmented and self.settings.augment is not None:
@@ -137,7 +140,13 @@ class Loop:
 
     def _loss(self, batch: dict[str, Tensor]) -> Tensor:
         output = self.module(Sealed(batch) if self.sealed else batch)
-        return self.settings.loss(output, batch)
+        loss = self.settings.loss(output, batch)
+        if loss.ndim:
+            raise ValueError(
+                f"the loss has shape {tuple(loss.shape)}, expected a scalar: take the mean over "
+                "the batch"
+            )
+        return loss
 
     def _agree(self, loss: Tensor, count: int, samples: int) -> tuple[float, bool]:
         """The mean loss over all processes, and whether one of them was asked to stop."""
@@ -166,6 +175,8 @@ class Loop:
                 mine, count = share(indices, self.fabric.global_rank, self.fabric.world_size)
                 loss = self._loss(self._batch(mine))
                 total += self._agree(loss, count, len(indices))[0] * len(indices)
+        step = (self.position.epoch + 1) * self.per_epoch - 1
+        self._check_finite("validation loss", total, step, self._rate(step))
         return total / len(self.validation)
 
     def _close_epoch(self, validation: float | None) -> None:
@@ -175,15 +186,13 @@ class Loop:
         """
         done, epoch = self.position, self.position.epoch + 1
         step = epoch * self.per_epoch
-        rate = self.settings.learning_rate
-        rate = learning_rate(step - 1, self.steps, rate, self.settings.warmup)
+        rate = self._rate(step - 1)
         seconds = time.perf_counter() - self.started
         row = Epoch(epoch, step, rate, done.loss_sum / done.samples, validation, seconds)
         self.position = Position(epoch=epoch, history=[*done.history, row])
         logger.info(
             "epoch %d: training loss %.4g, validation loss %s", epoch, row.training_loss, validation
         )
-        # NaN is never below anything, so it never becomes the best.
         better = validation is not None and validation < (self.best.loss if self.best else math.inf)
         if better and validation is not None:
             self.best = Best(epoch, validation, weights_of(self.operator))
@@ -216,7 +225,7 @@ class Loop:
         except OSError as error:
             where += f"; the last steps were not saved ({error})"
         raise KeyboardInterrupt(
-            f"{where}; go on with resume=True, folder={str(self.store.folder)!r}"
+            f"{where}; the checkpoint is in {self.store.folder}, go on with resume=True"
         )
 
 

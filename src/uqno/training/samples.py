@@ -26,7 +26,8 @@ class Data(Protocol):
 
 def derived_seed(*key: int | str) -> int:
     """A 63-bit seed that is a hash of the key, so that no two uses share their draws."""
-    digest = hashlib.blake2b(repr(key).encode(), digest_size=8).digest()
+    plain = [part if isinstance(part, str) else int(part) for part in key]
+    digest = hashlib.blake2b(repr(plain).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
 
 

@@ -4,6 +4,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, Literal
 
 from torch import Tensor, nn
@@ -35,6 +36,7 @@ class Settings:
     def __post_init__(self) -> None:
         _whole("epochs", self.epochs)
         _whole("batch_size", self.batch_size)
+        _whole("seed", self.seed, least=0)
         _within("learning_rate", self.learning_rate, 0, math.inf, "try 1e-3", above=True)
         _within("weight_decay", self.weight_decay, 0, math.inf, "0 turns it off")
         _within("warmup", self.warmup, 0, 1, "it is a share of all steps, such as 0.05")
@@ -53,15 +55,15 @@ class Settings:
 
     def identity(self, samples: int, operator: nn.Module) -> dict[str, Any]:
         """What must be equal for a checkpoint to be continued, as JSON holds it."""
-        plain: dict[str, Any] = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        plain = {f.name: _plain(getattr(self, f.name)) for f in dataclasses.fields(self)}
         plain.update(loss=_describe(self.loss), augment=_describe(self.augment), samples=samples)
         shapes = {name: list(p.shape) for name, p in operator.named_parameters()}
         return plain | {f"shape of {name}": shape for name, shape in shapes.items()}
 
 
-def _whole(name: str, value: object) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+def _whole(name: str, value: object, least: int = 1) -> None:
+    if not isinstance(value, Integral) or int(value) < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
 
 
 def _within(
@@ -70,6 +72,13 @@ def _within(
     if not (low < value if above else low <= value) or not value < high:
         sign = "<" if above else "≤"
         raise ValueError(f"{name} = {value} is outside {low} {sign} {name} < {high}: {remedy}")
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers are not JSON's."""
+    if isinstance(value, Integral):
+        return int(value)
+    return float(value) if isinstance(value, Real) else value
 
 
 def _describe(function: object) -> str | None:
