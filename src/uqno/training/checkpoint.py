@@ -1,0 +1,141 @@
+"""Checkpoints: one safetensors file, whole or absent.
+
+Tensors are safetensors entries; everything else is JSON in the file's header, with a
+checksum of it all. A file is written aside, forced to the disk and renamed, so a process
+killed at any instant leaves the old file or the new one, never a mixture.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+FORMAT = "uqno training checkpoint"
+VERSION = 1
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be used, and why."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """tensors: any shapes and dtypes; state: anything JSON can hold, exactly."""
+
+    tensors: Mapping[str, Tensor]
+    state: Mapping[str, Any]
+
+
+def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
+    """Replace `path` by the checkpoint, atomically; on an `OSError` the old file stays."""
+    tensors = {name: _storable(tensor) for name, tensor in checkpoint.tensors.items()}
+    twofold = [name for name, t in checkpoint.tensors.items() if t.is_complex()]
+    state = json.dumps({"state": checkpoint.state, "complex": twofold}, sort_keys=True)
+    header = {
+        "format": FORMAT,
+        "version": str(VERSION),
+        "state": state,
+        "checksum": _checksum(tensors, state),
+    }
+    try:
+        write_atomically(path, save(tensors, header))
+    except OSError as error:
+        kept = "the checkpoint before it is intact" if path.exists() else "there is none before it"
+        raise OSError(
+            error.errno,
+            f"could not write the checkpoint ({error.strerror}); {kept}. Free some space or give "
+            "another folder, then go on with resume=True",
+            str(path),
+        ) from error
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """The checkpoint at `path`, or a `CheckpointError` that names what is wrong with it."""
+    try:
+        with safe_open(path, framework="pt", device="cpu") as file:
+            header = file.metadata() or {}
+            _check_format(path, header)
+            # Cloned, because entries lie in the file at places where complex numbers may not.
+            tensors = {n: file.get_tensor(n).clone() for n in file.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        raise CheckpointError(
+            f"{path} is truncated or not a checkpoint ({error}): remove it and start again"
+        ) from error
+    state = header.get("state", "")
+    if _checksum(tensors, state) != header.get("checksum"):
+        raise CheckpointError(
+            f"{path} is damaged (its checksum is wrong): remove it and start again"
+        )
+    content = json.loads(state)
+    for name in content["complex"]:
+        tensors[name] = torch.view_as_complex(tensors[name])
+    return Checkpoint(tensors, content["state"])
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write aside, force to the disk, rename, force the rename to the disk."""
+    aside = path.with_name(f".{path.name}.aside")
+    try:
+        with open(aside, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            aside.unlink()  # on a full disk, give the space back
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def differences(saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """What differs between two configurations, in words."""
+    names = sorted(set(saved) | set(wanted))
+    return [
+        f"{name} was {saved.get(name)!r}, now {wanted.get(name)!r}"
+        for name in names
+        if saved.get(name) != wanted.get(name)
+    ]
+
+
+def _check_format(path: Path, header: Mapping[str, str]) -> None:
+    if header.get("format") != FORMAT:
+        raise CheckpointError(
+            f"{path} is a safetensors file but no {FORMAT}: give another folder, or remove it"
+        )
+    version = header.get("version", "")
+    if version != str(VERSION):
+        raise CheckpointError(
+            f"{path} has format version {version}, this library reads {VERSION}: "
+            "use the version of uqno that wrote it, or start again"
+        )
+
+
+def _storable(tensor: Tensor) -> Tensor:
+    """A contiguous copy on the CPU: safetensors refuses views, shared storage and complex128."""
+    tensor = tensor.detach()
+    if tensor.is_complex():
+        tensor = torch.view_as_real(tensor.resolve_conj())
+    return tensor.to("cpu", copy=True).contiguous()
+
+
+def _checksum(tensors: Mapping[str, Tensor], state: str) -> str:
+    digest = hashlib.sha256(state.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()

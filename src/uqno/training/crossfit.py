@@ -1,0 +1,127 @@
+"""`crossfit`: predictions of the training data by operators that have not seen them.
+
+The residual u − Ĝ(a) of an operator on its own training data is too small, so a radius
+trained on it is too. Splitting the data in two wastes half of it on each. Instead K
+operators are each trained on all folds but one and predict that one: all the data give
+honest residuals, and the final operator, trained on everything, is better than any of them.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import Subset
+
+from uqno.training.devices import kept_random_state, seed_global
+from uqno.training.fit import fit
+from uqno.training.record import Fit
+from uqno.training.samples import Data, batches, check_data, derived_seed, generator
+
+
+@dataclass(frozen=True)
+class CrossFit:
+    """A final operator, and K others of which `assignment[i]` has not seen sample i.
+
+    operator: trained on all the data; fit: how that went.
+    fold_operators, fold_fits: K of each; the indices in a fold's fit are positions in the data
+    without that fold, in order.
+    assignment: the fold of every sample, n numbers in 0..K−1.
+    """
+
+    operator: Any
+    fold_operators: tuple[Any, ...]
+    assignment: tuple[int, ...]
+    fit: Fit
+    fold_fits: tuple[Fit, ...]
+
+    def prediction(self, data: Data, index: int) -> Tensor:
+        """Ĝ₋ₖ(aᵢ), by the operator that has not seen sample i: (channel, *points)."""
+        return next(self._predict(data, [index]))
+
+    def predictions(self, data: Data, batch_size: int = 16) -> Iterator[Tensor]:
+        """Ĝ₋ₖ(aᵢ) for i = 0, 1, ...: (channel, *points) each, holding a batch at a time.
+
+        data: the data this was trained on, in the same order.
+        """
+        self._check(data)
+        for indices in batches(range(len(data)), batch_size):
+            yield from self._predict(data, indices)
+
+    @torch.no_grad()
+    def _predict(self, data: Data, indices: list[int]) -> Iterator[Tensor]:
+        self._check(data)
+        found: dict[int, Tensor] = {}
+        for fold in sorted({self.assignment[i] for i in indices}):
+            members = [i for i in indices if self.assignment[i] == fold]
+            operator = self.fold_operators[fold].eval()
+            samples = [data[i] for i in members]
+            device = next(operator.parameters(), torch.empty(0)).device
+            batch = {name: f.to(device) for name, f in operator.collate(samples).items()}
+            for i, sample, output in zip(members, samples, operator(batch), strict=True):
+                # Geometries are padded to the largest of the batch, at the end.
+                found[i] = output[(slice(None), *map(slice, sample["u"].shape[1:]))]
+        return iter([found[i] for i in indices])
+
+    def _check(self, data: Data) -> None:
+        if len(data) != len(self.assignment):
+            raise ValueError(
+                f"got {len(data)} samples but the folds were made of {len(self.assignment)}: "
+                "out-of-fold predictions are of the training data, in the same order"
+            )
+
+
+def crossfit(
+    make_operator: Callable[[], Any],
+    data: Data,
+    *,
+    folds: int = 4,
+    seed: int = 0,
+    folder: str | Path | None = None,
+    resume: bool = False,
+    **options: Any,
+) -> CrossFit:
+    """Train K operators, each on all folds but one, and a final one on all the data.
+
+    make_operator: () -> a new operator; its initial weights follow from `seed` too.
+    folds: K, from 2 to the number of samples.
+    folder: each fit has its own in it: fold-0, ..., final. With resume=True finished ones are
+        read, the one that was stopped goes on, the others begin.
+    options: of `fit`, the same for all: loss, epochs, batch_size, ...
+    """
+    assignment = assign_folds(len(data), folds, seed)
+    if options.pop("check_data", True):
+        check_data(data)
+
+    def train(name: str, kept: list[int]) -> tuple[Any, Fit]:
+        with kept_random_state(torch.device("cpu")):
+            seed_global(derived_seed(seed, "initial", name), torch.device("cpu"))
+            operator = make_operator()
+        return operator, fit(
+            operator,
+            Subset(data, kept),  # type: ignore[arg-type]
+            seed=derived_seed(seed, "fit", name),
+            folder=Path(folder) / name if folder is not None else None,
+            resume=resume,
+            check_data=False,
+            **options,
+        )
+
+    others = [[i for i, k in enumerate(assignment) if k != fold] for fold in range(folds)]
+    trained = [train(f"fold-{fold}", kept) for fold, kept in enumerate(others)]
+    operator, final = train("final", list(range(len(data))))
+    operators, fits = zip(*trained, strict=True)
+    return CrossFit(operator, operators, assignment, final, fits)
+
+
+def assign_folds(samples: int, folds: int, seed: int) -> tuple[int, ...]:
+    """The fold of every sample: random, and sizes that differ by at most one."""
+    if not 2 <= folds <= samples:
+        raise ValueError(
+            f"folds={folds} must be from 2 to the number of samples, {samples}: each operator is "
+            "trained on all folds but one, so try 4"
+        )
+    order = torch.randperm(samples, generator=generator(seed, "folds")).tolist()
+    return tuple(place % folds for place in order)

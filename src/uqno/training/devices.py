@@ -1,0 +1,84 @@
+"""Devices, precision and processes, all of it by lightning-fabric."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from lightning_fabric import Fabric
+from lightning_fabric.strategies.ddp import DDPStrategy
+from lightning_fabric.strategies.single_device import SingleDeviceStrategy
+from torch import Tensor, distributed, nn
+
+
+def launch(devices: Any, accelerator: Any, precision: Any, strategy: Any) -> Fabric:
+    """A running Fabric; "auto" devices are the processes already started, otherwise one."""
+    nodes = 1
+    if devices == "auto":
+        devices = 1
+        if distributed.is_available() and distributed.is_torchelastic_launched():
+            devices = int(os.environ["LOCAL_WORLD_SIZE"])
+            nodes = int(os.environ.get("GROUP_WORLD_SIZE", "1"))
+        elif distributed.is_available() and distributed.is_initialized():
+            devices = distributed.get_world_size()
+    fabric = Fabric(
+        accelerator=accelerator,
+        devices=devices,
+        num_nodes=nodes,
+        precision=precision,
+        strategy=strategy,
+    )
+    if not isinstance(fabric.strategy, SingleDeviceStrategy | DDPStrategy):
+        raise ValueError(
+            f"strategy {type(fabric.strategy).__name__} is not supported, because its processes "
+            "hold parts of the weights or none: use strategy='ddp', or 'auto'"
+        )
+    fabric.launch()
+    return fabric
+
+
+@contextmanager
+def kept_random_state(device: torch.device) -> Iterator[None]:
+    """Whatever is drawn inside, the global random state outside is left as it was."""
+    cpu = torch.get_rng_state()
+    other = torch.cuda.get_rng_state(device) if device.type == "cuda" else None
+    try:
+        yield
+    finally:
+        torch.set_rng_state(cpu)
+        if other is not None:
+            torch.cuda.set_rng_state(other, device)
+
+
+def seed_global(seed: int, device: torch.device) -> None:
+    """Seed what dropout draws from. `torch.manual_seed` would take 100 times as long."""
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        torch.cuda.manual_seed(seed)
+    elif device.type == "mps":
+        torch.mps.manual_seed(seed)
+
+
+class Sealed:
+    """A batch that Fabric passes on as it is."""
+
+    def __init__(self, batch: dict[str, Tensor]) -> None:
+        self.batch = batch
+
+
+class Unsealing(nn.Module):
+    """Calls the operator with the batch inside the seal.
+
+    In mixed precision Fabric rounds all inputs to 8 or 11 bits, which merges neighbouring
+    coordinates. Sealed, they stay as they are and autocast rounds only the factors of
+    products.
+    """
+
+    def __init__(self, operator: nn.Module) -> None:
+        super().__init__()
+        self.operator = operator
+
+    def forward(self, sealed: Sealed) -> Tensor:
+        output: Tensor = self.operator(sealed.batch)
+        return output

@@ -1,0 +1,187 @@
+"""Losses: what the base operator and the radius are trained on.
+
+Every loss is a mean over the batch of one number a function, and every number is an
+integral against the measure μ (`batch["weights"]`, uniform when absent) divided by the
+measure of the domain. So neither the batch size, nor the resolution, nor padding
+(weight 0) changes what is minimised.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+Batch = Mapping[str, Tensor]
+
+
+def pointwise_error(residual: Tensor) -> Tensor:
+    """e(x) = ‖r(x)‖₂, the 2-norm over the channels.
+
+    residual: (batch, channel, *points) -> (batch, *points)
+    """
+    if residual.shape[1] == 1:
+        return residual[:, 0].abs()
+    error: Tensor = torch.linalg.vector_norm(residual, dim=1)
+    return error
+
+
+def quantile_loss(
+    error: Tensor, radius: Tensor, alpha: float, weights: Tensor | None = None
+) -> Tensor:
+    """mean over functions of ∫ (1 − α)(e − E)₊ + α(E − e)₊ dμ / μ(D).
+
+    The minimiser over E(x) is the (1 − α)-quantile of the error at x, whatever the batch
+    size: nothing in the loss depends on the other functions of the batch.
+
+    error, radius: (batch, *points); weights: (batch, *points), (*points) or None.
+    """
+    check_level(alpha)
+    if error.shape != radius.shape:
+        raise ValueError(
+            f"error has shape {tuple(error.shape)} and radius {tuple(radius.shape)}: "
+            "they must be equal, one radius a point"
+        )
+    excess = error - radius
+    loss = torch.maximum((1 - alpha) * excess, -alpha * excess)
+    return _integrate(loss, weights).mean()
+
+
+@dataclass(frozen=True)
+class QuantileLoss:
+    """`quantile_loss` of a predicted radius, with the residual to cover in `batch["u"]`.
+
+    output: the radius, (batch, 1, *points); batch["u"]: u − Ĝ(a), (batch, channel, *points).
+    """
+
+    alpha: float
+
+    def __post_init__(self) -> None:
+        check_level(self.alpha)
+
+    def __call__(self, output: Tensor, batch: Batch) -> Tensor:
+        residual = batch["u"]
+        expected = (residual.shape[0], 1, *residual.shape[2:])
+        if output.shape != expected:
+            raise ValueError(
+                f"the radius has shape {tuple(output.shape)}, expected {expected}: "
+                "one channel, on the points of the residual"
+            )
+        error = pointwise_error(residual)
+        return quantile_loss(error, output[:, 0], self.alpha, batch.get("weights"))
+
+
+@dataclass(frozen=True)
+class RelativeL2:
+    """mean over functions of ‖v − u‖ / ‖u‖, with ‖v‖² = ∫ |v(x)|² dμ / μ(D).
+
+    A truth of norm zero has no relative error: it counts with its absolute one, ‖v‖.
+
+    output: (batch, channel, *points), as batch["u"].
+    """
+
+    def __call__(self, output: Tensor, batch: Batch) -> Tensor:
+        truth, weights = batch["u"], batch.get("weights")
+        check_shapes(output, truth)
+        return _relative(_norm([output - truth], weights), _norm([truth], weights))
+
+
+@dataclass(frozen=True)
+class RelativeH1:
+    """mean over functions of ‖v − u‖₁ / ‖u‖₁, with ‖v‖₁² = ‖v‖² + Σᵢ ‖∂v/∂xᵢ‖².
+
+    Derivatives are second-order finite differences on a regular grid of any spacing (first
+    order at its edges). A truth of norm zero counts with its absolute error.
+
+    coordinates: one increasing sequence an axis, of as many numbers as the axis has points;
+    None is the unit box with both ends on the grid, at any resolution.
+    output: (batch, channel, *grid), as batch["u"].
+    """
+
+    coordinates: tuple[tuple[float, ...], ...] | None = None
+
+    def __post_init__(self) -> None:
+        for axis, x in enumerate(self.coordinates or ()):
+            if len(x) < 2 or any(b <= a for a, b in pairwise(x)):
+                raise ValueError(
+                    f"the coordinates of axis {axis} must be at least 2 increasing numbers, "
+                    f"got {list(x)[:5]}: sort them, or drop the axis"
+                )
+
+    def __call__(self, output: Tensor, batch: Batch) -> Tensor:
+        truth, weights = batch["u"], batch.get("weights")
+        check_shapes(output, truth)
+        difference = output - truth
+        error = _norm([difference, *self.derivatives(difference)], weights)
+        return _relative(error, _norm([truth, *self.derivatives(truth)], weights))
+
+    def derivatives(self, field: Tensor) -> tuple[Tensor, ...]:
+        """∂v/∂xᵢ for every axis i of the grid; field: (batch, channel, *grid)."""
+        axes = range(2, field.ndim)
+        spacing = [self._axis(i - 2, field) for i in axes]
+        return torch.gradient(field, spacing=spacing, dim=list(axes))
+
+    def _axis(self, axis: int, field: Tensor) -> Tensor:
+        points = field.shape[axis + 2]
+        if points < 2:
+            raise ValueError(
+                f"axis {axis} of the grid has {points} point, a derivative needs 2: use RelativeL2"
+            )
+        if self.coordinates is None:
+            return torch.linspace(0, 1, points, dtype=field.dtype, device=field.device)
+        given = [len(x) for x in self.coordinates]
+        if given != list(field.shape[2:]):
+            raise ValueError(
+                f"the grid is {tuple(field.shape[2:])} but the coordinates have {given} points: "
+                "give one sequence an axis, each as long as that axis"
+            )
+        return torch.tensor(self.coordinates[axis], dtype=field.dtype, device=field.device)
+
+
+def check_level(alpha: float) -> None:
+    if not 0 < alpha < 1:
+        raise ValueError(
+            f"alpha = {alpha} must lie strictly between 0 and 1: it is the share of the domain "
+            "that may lie outside the band, such as 0.1"
+        )
+
+
+def check_shapes(output: Tensor, truth: Tensor) -> None:
+    """Broadcasting would train on something else in silence, so shapes must be equal."""
+    if output.shape != truth.shape:
+        raise ValueError(
+            f"the operator's output has shape {tuple(output.shape)} but the truth 'u' has "
+            f"{tuple(truth.shape)}: check its out_channels and the points it is evaluated at"
+        )
+
+
+def _integrate(values: Tensor, weights: Tensor | None) -> Tensor:
+    """∫ f dμ / μ(D) of each function; values: (batch, *points) -> (batch,)."""
+    if weights is None:
+        return values.flatten(1).mean(1)
+    weights = weights.expand_as(values).flatten(1)
+    return (values.flatten(1) * weights).sum(1) / weights.sum(1)
+
+
+def _norm(fields: list[Tensor], weights: Tensor | None) -> Tensor:
+    """(Σ_f ∫ |f|² dμ / μ(D))^½ of each function; fields: (batch, channel, *points) each.
+
+    `vector_norm` rather than the root of a sum: its gradient at zero is zero, not NaN.
+    """
+    points = fields[0][:, 0]
+    if weights is None:
+        scale = (points.numel() / len(points)) ** -0.5
+        flat = [f.flatten(1) for f in fields]
+    else:
+        mass = weights.expand_as(points).flatten(1)
+        root = (mass / mass.sum(1, keepdim=True)).sqrt().unsqueeze(1)
+        scale = 1.0
+        flat = [(f.flatten(2) * root).flatten(1) for f in fields]
+    whole = flat[0] if len(flat) == 1 else torch.cat(flat, dim=1)
+    norm: Tensor = torch.linalg.vector_norm(whole, dim=1) * scale
+    return norm
+
+
+def _relative(error: Tensor, norm: Tensor) -> Tensor:
+    return (error / torch.where(norm > 0, norm, torch.ones_like(norm))).mean()

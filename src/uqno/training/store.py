@@ -1,0 +1,181 @@
+"""The folder of a fit: `last.safetensors` to go on from, `best.safetensors`, `log.csv`."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from uqno.training.checkpoint import (
+    Checkpoint,
+    CheckpointError,
+    differences,
+    read_checkpoint,
+    write_checkpoint,
+)
+from uqno.training.record import Epoch, write_log
+
+Weights = dict[str, Tensor]
+
+
+@dataclass
+class Position:
+    """Where a run stands: complete epochs, and batches done of the next one."""
+
+    epoch: int = 0
+    batch: int = 0
+    loss_sum: float = 0.0
+    samples: int = 0
+    seconds: float = 0.0
+    history: list[Epoch] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Best:
+    """The weights of the epoch with the lowest validation loss so far."""
+
+    epoch: int
+    loss: float
+    weights: Weights
+
+
+@dataclass(frozen=True)
+class Saved:
+    """All that a run needs to go on."""
+
+    position: Position
+    weights: Weights
+    optimizer: Weights
+    scaler: Mapping[str, Any]
+    best: Best | None
+
+
+@dataclass(frozen=True)
+class Store:
+    """Reads and writes the folder of one run; `identity` says which run it is."""
+
+    folder: Path
+    identity: Mapping[str, Any]
+
+    @property
+    def last(self) -> Path:
+        return self.folder / "last.safetensors"
+
+    @property
+    def best(self) -> Path:
+        return self.folder / "best.safetensors"
+
+    def open(self, resume: bool) -> Saved | None:
+        """What an earlier run left to go on from, if anything."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if not resume:
+            for path in (self.last, self.best):
+                if path.exists():
+                    raise ValueError(
+                        f"{path} holds an earlier run: go on with resume=True, give another "
+                        "folder, or remove it"
+                    )
+        if not self.last.exists():
+            return None
+        last = self._read(self.last)
+        state = dict(last.state["position"])
+        state["history"] = [Epoch(**row) for row in state["history"]]
+        return Saved(
+            position=Position(**state),
+            weights=_part(last.tensors, "weights."),
+            optimizer=_part(last.tensors, "optimizer."),
+            scaler=last.state["scaler"],
+            best=self._read_best() if last.state["has_best"] else None,
+        )
+
+    def save_last(
+        self, position: Position, weights: Weights, optimizer: Weights, scaler: Any, has_best: bool
+    ) -> None:
+        state = {
+            "identity": dict(self.identity),
+            "position": asdict(position),
+            "scaler": dict(scaler),
+            "has_best": has_best,
+        }
+        tensors = _prefixed("weights.", weights) | _prefixed("optimizer.", optimizer)
+        write_checkpoint(self.last, Checkpoint(tensors, state))
+
+    def save_best(self, best: Best) -> None:
+        state = {"identity": dict(self.identity), "epoch": best.epoch, "loss": best.loss}
+        write_checkpoint(self.best, Checkpoint(_prefixed("weights.", best.weights), state))
+
+    def save_log(self, history: list[Epoch]) -> None:
+        write_log(self.folder / "log.csv", history)
+
+    def _read_best(self) -> Best:
+        if not self.best.exists():
+            raise CheckpointError(f"{self.best} is missing: put it back, or start again")
+        # Its own header, not last's, says which epoch it is of: a run killed between writing
+        # the two is then still consistent.
+        best = self._read(self.best)
+        return Best(best.state["epoch"], best.state["loss"], _part(best.tensors, "weights."))
+
+    def _read(self, path: Path) -> Checkpoint:
+        checkpoint = read_checkpoint(path)
+        changed = differences(checkpoint.state["identity"], self.identity)
+        if changed:
+            raise CheckpointError(
+                f"{path} is of another run: {'; '.join(changed)}. "
+                "Resume with the same arguments, or give another folder"
+            )
+        return checkpoint
+
+
+def weights_of(operator: nn.Module) -> Weights:
+    """A copy of the state on the CPU. Some models keep more than tensors there: left out."""
+    state = operator.state_dict()
+    return {
+        name: value.detach().to("cpu", copy=True)
+        for name, value in state.items()
+        if isinstance(value, Tensor)
+    }
+
+
+@torch.no_grad()
+def load_weights(operator: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    """Copy the weights into the operator; buffers take the saved shape."""
+    own = {n: v for n, v in operator.state_dict().items() if isinstance(v, Tensor)}
+    missing, foreign = sorted(own.keys() - weights.keys()), sorted(weights.keys() - own.keys())
+    if missing or foreign:
+        raise CheckpointError(
+            f"the checkpoint is of another operator: it lacks {missing}, and has {foreign} too"
+        )
+    for name, value in weights.items():
+        if own[name].shape == value.shape:
+            own[name].copy_(value)
+        else:  # parameters were compared before: a normaliser that was sized by its data
+            owner, _, leaf = name.rpartition(".")
+            operator.get_submodule(owner).register_buffer(leaf, value.to(own[name]))
+
+
+def optimizer_tensors(optimizer: torch.optim.Optimizer) -> Weights:
+    """The optimiser's moments, one entry a parameter and quantity: "3.exp_avg"."""
+    return {
+        f"{index}.{name}": value
+        for index, entry in optimizer.state_dict()["state"].items()
+        for name, value in entry.items()
+    }
+
+
+def load_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, value in tensors.items():
+        index, name = key.split(".")
+        state.setdefault(int(index), {})[name] = value
+    groups = optimizer.state_dict()["param_groups"]
+    optimizer.load_state_dict({"state": state, "param_groups": groups})
+
+
+def _prefixed(prefix: str, tensors: Weights) -> Weights:
+    return {prefix + name: value for name, value in tensors.items()}
+
+
+def _part(tensors: Mapping[str, Tensor], prefix: str) -> Weights:
+    return {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
