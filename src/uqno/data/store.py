@@ -91,6 +91,9 @@ class FunctionStore:
                 f"{path} has format version {attributes.get('format_version')}, this library reads "
                 f"{FORMAT_VERSION}: generate it again or use the library that wrote it"
             )
+        missing = {"recipe", "count", "chunk", "resolutions"} - set(attributes)
+        if missing:
+            raise ValueError(f"{path} lacks the attributes {sorted(missing)}: generate it anew")
         store = FunctionStore(
             path,
             group,
@@ -106,7 +109,7 @@ class FunctionStore:
         """A marked chunk whose file is gone would be read as fill values: refuse it here."""
         done = np.flatnonzero(self.done())
         for array in self._arrays():
-            files = [self.path / array.path / "c" / str(chunk) / "0" / "0" for chunk in done]
+            files = [self._file(array.path, int(chunk)) for chunk in done]
             lost = [file for file in files if not file.exists()]
             if lost:
                 raise ValueError(
@@ -130,6 +133,9 @@ class FunctionStore:
             raise ValueError(f"{self.path}: {name} is a group where an array was expected")
         return array
 
+    def _file(self, name: str, chunk: int) -> Path:
+        return self.path / name / "c" / str(chunk) / "0" / "0"
+
     def done(self) -> NDArray[np.bool_]:
         """Which chunks of functions are whole: (chunks,)."""
         return np.asarray(self._array("done")[:]).astype(bool)
@@ -147,7 +153,9 @@ class FunctionStore:
         chunk: int,
         functions: Mapping[int, tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]],
     ) -> None:
-        """Put a chunk {resolution: (a, u)}, each (functions, N, N), on disk, then mark it as done."""
+        """Put a chunk {resolution: (a, u)}, each (functions, N, N), on disk, then mark it done."""
+        if self.done()[chunk]:
+            return  # another process made it meanwhile: it is the same
         positions = self.positions(chunk)
         where = slice(positions.start, positions.stop)
         for resolution in self.resolutions:
@@ -158,8 +166,10 @@ class FunctionStore:
                     f"chunk {chunk} at {resolution} needs a and u of shape {expected}, got "
                     f"{a.shape} and {u.shape}"
                 )
-            self._array(f"{resolution}/inputs")[where] = a
-            self._array(f"{resolution}/solutions")[where] = u
+            for name, values in ((f"{resolution}/inputs", a), (f"{resolution}/solutions", u)):
+                # zarr merges into a file that is there, and fails if it is damaged: begin anew.
+                self._file(name, chunk).unlink(missing_ok=True)
+                self._array(name)[where] = values
         self._array("done")[chunk] = 1
 
     def samples(
