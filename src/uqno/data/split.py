@@ -1,0 +1,75 @@
+"""Disjoint index sets for the four uses of a function: base, residual, calibration, test."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+ROLES = ("base", "residual", "calibration", "test")
+
+
+@dataclass(frozen=True)
+class Split:
+    """Which functions fit the base operator, fit E, calibrate and test; no function serves twice.
+
+    The guarantee rests on calibration and test functions that no training has seen, so overlap
+    is refused here, where every split passes.
+    """
+
+    functions: int  # how many there are to choose from
+    seed: int
+    base: tuple[int, ...]
+    residual: tuple[int, ...]
+    calibration: tuple[int, ...]
+    test: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        used = [i for role in ROLES for i in getattr(self, role)]
+        if len(set(used)) != len(used):
+            twice = sorted(i for i in set(used) if used.count(i) > 1)
+            raise ValueError(f"functions {twice[:10]} have two roles: a split must be disjoint")
+        if used and not (min(used) >= 0 and max(used) < self.functions):
+            raise ValueError(
+                f"indices must lie in 0 to {self.functions - 1}, got {min(used)} to {max(used)}"
+            )
+
+    def record(self) -> dict[str, Any]:
+        """The split as JSON-able values; `Split.from_record` reads it back."""
+        roles = {role: list(getattr(self, role)) for role in ROLES}
+        return {"functions": self.functions, "seed": self.seed, **roles}
+
+    @staticmethod
+    def from_record(record: Mapping[str, Any]) -> "Split":
+        """The split that `record` describes, checked again."""
+        missing = {"functions", "seed", *ROLES} - set(record)
+        if missing:
+            raise ValueError(f"the record of a split lacks {sorted(missing)}")
+        roles = {role: tuple(int(i) for i in record[role]) for role in ROLES}
+        return Split(int(record["functions"]), int(record["seed"]), **roles)
+
+
+def split_functions(
+    functions: int, *, base: int, residual: int, calibration: int, test: int, seed: int = 0
+) -> Split:
+    """The first `base` of a seeded permutation of 0 … functions − 1, the next `residual`, ...
+
+    >>> split = split_functions(10, base=4, residual=2, calibration=2, test=2, seed=1)
+    >>> sorted(split.base + split.residual + split.calibration + split.test)
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
+    """
+    sizes = (base, residual, calibration, test)
+    if min(sizes) < 0:
+        raise ValueError(f"sizes must be at least 0, got {dict(zip(ROLES, sizes, strict=True))}")
+    if sum(sizes) > functions:
+        raise ValueError(
+            f"{' + '.join(f'{size} {role}' for size, role in zip(sizes, ROLES, strict=True))} = "
+            f"{sum(sizes)} functions do not fit into {functions}: make more functions or ask for "
+            f"{sum(sizes) - functions} fewer"
+        )
+    order = np.random.default_rng(np.random.SeedSequence(seed)).permutation(functions)
+    ends = np.cumsum((0, *sizes))
+    parts = {
+        role: tuple(int(i) for i in order[ends[k] : ends[k + 1]]) for k, role in enumerate(ROLES)
+    }
+    return Split(functions, seed, **parts)

@@ -1,0 +1,240 @@
+"""Functions on disk: a zarr group written chunk by chunk, each chunk whole or absent.
+
+    NAME.zarr/            attributes: format, format_version, recipe, count, chunk
+      seeds               (count, 2) the pair (seed, index) that function i is made from
+      done                (chunks,)  1 once all arrays of a chunk of functions are on disk
+      43/inputs           (count, 43, 43) a at the nodes      (one group a resolution)
+      43/solutions        (count, 43, 43) u at the nodes
+      43/coordinates      (43,) of a side
+
+*Why nothing half-written is read as whole.* The group is made aside and renamed into place. A
+chunk of functions is one file in each array, put in place by a rename; its mark in
+`done` is a file of its own, written after all of them. Whoever is killed in between leaves an
+unmarked chunk, which is made again. Every function carries a checksum. As no file is shared by two
+chunks, several processes or machines may write into one store, and two partial copies of a
+store become one by copying either over the other.
+"""
+
+import os
+import shutil
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+from numpy.typing import NDArray
+from zarr.codecs import Crc32cCodec, ZstdCodec
+
+from uqno.data.fields import nodes
+from uqno.data.samples import GridSamples
+
+FORMAT = "uqno functions"
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class FunctionStore:
+    """An open store. `FunctionStore.open(path)` reads, `FunctionStore.create(...)` begins one."""
+
+    path: Path
+    group: zarr.Group
+    recipe: Mapping[str, Any]
+    count: int
+    chunk: int
+    resolutions: tuple[int, ...]
+
+    @staticmethod
+    def create(
+        path: str | os.PathLike[str],
+        recipe: Mapping[str, Any],
+        seeds: NDArray[np.int64],
+        resolutions: Iterable[int],
+        chunk: int,
+    ) -> "FunctionStore":
+        """An empty store for len(seeds) functions; `recipe` is any JSON-able record of them."""
+        path = Path(path)
+        aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+        try:
+            _lay_out(aside, recipe, seeds, tuple(resolutions), chunk)
+            aside.rename(path)
+        except OSError as error:
+            if not path.exists():
+                raise
+            raise FileExistsError(
+                f"{path} already exists: remove it or choose another name"
+            ) from error
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+        return FunctionStore.open(path)
+
+    @staticmethod
+    def open(path: str | os.PathLike[str]) -> "FunctionStore":
+        """The store at `path`; a ValueError names what is foreign, missing or cut short."""
+        path = Path(path)
+        if not path.is_dir():
+            raise ValueError(f"{path} is not a folder: generate the functions there first")
+        try:
+            group = zarr.open_group(path, mode="r+" if os.access(path, os.W_OK) else "r")
+            attributes: dict[str, Any] = dict(group.attrs)
+        except Exception as error:
+            raise ValueError(f"{path} is not a zarr group: {error}") from error
+        if attributes.get("format") != FORMAT:
+            raise ValueError(
+                f"{path} is a zarr group but not a store of functions: its attribute 'format' is "
+                f"{attributes.get('format')!r}, not {FORMAT!r}"
+            )
+        if attributes.get("format_version") != FORMAT_VERSION:
+            raise ValueError(
+                f"{path} has format version {attributes.get('format_version')}, this library reads "
+                f"{FORMAT_VERSION}: generate it again or use the library that wrote it"
+            )
+        missing = {"recipe", "count", "chunk", "resolutions"} - set(attributes)
+        if missing:
+            raise ValueError(f"{path} lacks the attributes {sorted(missing)}: generate it anew")
+        store = FunctionStore(
+            path,
+            group,
+            recipe=attributes["recipe"],
+            count=attributes["count"],
+            chunk=attributes["chunk"],
+            resolutions=tuple(attributes["resolutions"]),
+        )
+        store._check_files()
+        return store
+
+    def _check_files(self) -> None:
+        """A marked chunk whose file is gone would be read as fill values: refuse it here."""
+        done = np.flatnonzero(self.done())
+        for array in self._arrays():
+            files = [self._file(array.path, int(chunk)) for chunk in done]
+            lost = [file for file in files if not file.exists()]
+            if lost:
+                raise ValueError(
+                    f"{self.path} is cut short: {lost[0]} is marked as written but missing "
+                    f"({len(lost)} such files); copy the store again or generate it anew"
+                )
+
+    def _arrays(self) -> list[zarr.Array[Any]]:
+        try:
+            return [
+                self._array(f"{resolution}/{name}")
+                for resolution in self.resolutions
+                for name in ("inputs", "solutions")
+            ]
+        except KeyError as error:
+            raise ValueError(f"{self.path} is cut short: it has no array {error}") from error
+
+    def _array(self, name: str) -> zarr.Array[Any]:
+        array = self.group[name]
+        if not isinstance(array, zarr.Array):
+            raise ValueError(f"{self.path}: {name} is a group where an array was expected")
+        return array
+
+    def _file(self, name: str, chunk: int) -> Path:
+        return self.path / name / "c" / str(chunk) / "0" / "0"
+
+    def done(self) -> NDArray[np.bool_]:
+        """Which chunks of functions are whole: (chunks,)."""
+        return np.asarray(self._array("done")[:]).astype(bool)
+
+    def available(self) -> NDArray[np.int64]:
+        """The positions of the functions that are on disk, in order."""
+        return np.flatnonzero(np.repeat(self.done(), self.chunk)[: self.count])
+
+    def positions(self, chunk: int) -> range:
+        """The positions of the functions of one chunk."""
+        return range(chunk * self.chunk, min((chunk + 1) * self.chunk, self.count))
+
+    def write(
+        self,
+        chunk: int,
+        functions: Mapping[int, tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]],
+    ) -> None:
+        """Put a chunk {resolution: (a, u)}, each (functions, N, N), on disk, then mark it done."""
+        if self.done()[chunk]:
+            return  # another process made it meanwhile: it is the same
+        positions = self.positions(chunk)
+        where = slice(positions.start, positions.stop)
+        for resolution in self.resolutions:
+            a, u = functions[resolution]
+            expected = (len(positions), resolution, resolution)
+            if a.shape != expected or u.shape != expected:
+                raise ValueError(
+                    f"chunk {chunk} at {resolution} needs a and u of shape {expected}, got "
+                    f"{a.shape} and {u.shape}"
+                )
+            for name, values in ((f"{resolution}/inputs", a), (f"{resolution}/solutions", u)):
+                # zarr merges into a file that is there, and fails if it is damaged: begin anew.
+                self._file(name, chunk).unlink(missing_ok=True)
+                self._array(name)[where] = values
+        self._array("done")[chunk] = 1
+
+    def samples(
+        self, resolution: int, positions: Iterable[int] | None = None, measure: str = "points"
+    ) -> GridSamples:
+        """The functions at `positions` (all by default) as samples, read when asked for.
+
+        measure: "points" weighs the nodes alike, as the paper counts them; "area" by the area
+        that each stands for (half on an edge, a quarter in a corner). Weights sum to 1.
+        """
+        if resolution not in self.resolutions:
+            raise ValueError(
+                f"{self.path} holds the resolutions {self.resolutions}, not {resolution}: "
+                "generate it with keep=(..., resolution)"
+            )
+        wanted = np.arange(self.count) if positions is None else np.array(list(positions), int)
+        if wanted.size and not (wanted.min() >= 0 and wanted.max() < self.count):
+            raise ValueError(f"positions must lie in 0 to {self.count - 1}, got {wanted}")
+        missing = np.setdiff1d(wanted, self.available())
+        if missing.size:
+            raise ValueError(
+                f"{self.path} is unfinished: {missing.size} of the {wanted.size} functions asked "
+                f"for are not made yet (the first is {missing[0]}); run the generation to its end"
+            )
+        return GridSamples(
+            self._array(f"{resolution}/inputs"),
+            self._array(f"{resolution}/solutions"),
+            tuple(int(i) for i in wanted),
+            measure,
+        )
+
+
+def _lay_out(
+    path: Path,
+    recipe: Mapping[str, Any],
+    seeds: NDArray[np.int64],
+    resolutions: tuple[int, ...],
+    chunk: int,
+) -> None:
+    count = len(seeds)
+    group = zarr.create_group(path)
+    chunks = -(-count // chunk)
+    # One file a mark, so that no two writers ever share one.
+    group.create_array("done", shape=(chunks,), chunks=(1,), dtype="uint8", fill_value=0)
+    group.create_array("seeds", data=seeds)
+    for resolution in resolutions:
+        group.create_array(f"{resolution}/coordinates", data=nodes(resolution))
+        for name in ("inputs", "solutions"):
+            group.create_array(
+                f"{resolution}/{name}",
+                shape=(count, resolution, resolution),
+                shards=(chunk, resolution, resolution),  # one file a chunk of functions
+                chunks=(1, resolution, resolution),  # of which one function can be read alone
+                dtype="float32",
+                fill_value=float("nan"),
+                compressors=[ZstdCodec(level=1), Crc32cCodec()],
+                dimension_names=("function", "x", "y"),
+            )
+    group.attrs.update(
+        {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "recipe": dict(recipe),
+            "count": count,
+            "chunk": chunk,
+            "resolutions": list(resolutions),
+        }
+    )
