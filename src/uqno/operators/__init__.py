@@ -1,8 +1,8 @@
 """Operators: functions in, functions out."""
 
-from .adapter import Operator as Operator
-from .adapter import as_operator as as_operator
-from .fno import FNO as FNO
-from .gino import GINO as GINO
-from .normaliser import Normaliser as Normaliser
-from .spectral import SpectralConv as SpectralConv
+from uqno.operators.adapter import Operator as Operator
+from uqno.operators.adapter import as_operator as as_operator
+from uqno.operators.fno import FNO as FNO
+from uqno.operators.gino import GINO as GINO
+from uqno.operators.normaliser import Normaliser as Normaliser
+from uqno.operators.spectral import SpectralConv as SpectralConv

@@ -8,7 +8,7 @@ from typing import Any, Protocol, cast
 import torch
 from torch import Tensor, nn
 
-from .normaliser import Normaliser
+from uqno.operators.normaliser import Normaliser
 
 Sample = Mapping[str, Tensor]
 Batch = dict[str, Tensor]

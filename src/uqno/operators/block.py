@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .pointwise import Analyse, SkipAndSum, mlp, skip_and_sum
-from .spectral import (
+from uqno.operators.pointwise import Analyse, SkipAndSum, mlp, skip_and_sum
+from uqno.operators.spectral import (
     Fourier,
     Matrices,
     SpectralConv,

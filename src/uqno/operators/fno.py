@@ -6,10 +6,10 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from .block import Blocks, mlp_layers
-from .interpolate import multilinear
-from .pointwise import mlp, pieces
-from .spectral import Coordinates, full_precision, make_fourier
+from uqno.operators.block import Blocks, mlp_layers
+from uqno.operators.interpolate import multilinear
+from uqno.operators.pointwise import mlp, pieces
+from uqno.operators.spectral import Coordinates, full_precision, make_fourier
 
 
 class FNO(nn.Module):

@@ -8,10 +8,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from .block import Blocks, mlp_layers
-from .neighbours import Sample, nearest, pad, signed_distance, surface_to_grid
-from .pointwise import mlp
-from .spectral import make_fourier
+from uqno.operators.block import Blocks, mlp_layers
+from uqno.operators.neighbours import Sample, nearest, pad, signed_distance, surface_to_grid
+from uqno.operators.pointwise import mlp
+from uqno.operators.spectral import make_fourier
 
 # Edges worked on at once between the grid and the queries, to bound the memory.
 EDGES = 1 << 17

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from .spectral import full_precision
+from uqno.operators.spectral import full_precision
 
 # Numbers a piece: 1 MB of float32, the second-level cache of a CPU core.
 PIECE = {"cpu": 1 << 18}
