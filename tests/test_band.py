@@ -209,13 +209,19 @@ def test_coverage_against_the_definition(make, weighted):
         assert band.coverage(u) == pytest.approx(naive[0], rel=1e-14)
 
 
-@given(st.floats(1e-6, 1e6), st.floats(1e-6, 1e6))
-def test_the_calibration_point_itself_is_inside(error, spread):
-    """λ̂ is one of the ratios; comparing the error with λ̂ · E instead would lose some of them."""
-    band = Band([[0.0]], [spread], scaled(error / spread), ([0.0],))
-    assert band.contains([[error]]).all()
-    beyond = np.nextafter(error / spread, 0)
-    assert not Band([[0.0]], [spread], scaled(beyond), ([0.0],)).contains([[error]]).any()
+single = st.floats(2.0**-20, 2.0**20, width=32)
+
+
+@given(single, single, single)
+def test_the_calibration_point_itself_is_inside(u, center, spread):
+    """λ̂ is one of the float64 ratios. Comparing the error with λ̂ · E, or a difference rounded to
+    the float32 of the arrays, would lose some of them."""
+    scale = abs(u - center) / spread
+    arrays = np.float32([[center]]), np.float32([spread])
+    assert Band(*arrays, scaled(scale), ([0.0],)).contains(np.float32([[u]])).all()
+    if scale > 0:
+        less = scaled(float(np.nextafter(scale, 0)))
+        assert not Band(*arrays, less, ([0.0],)).contains(np.float32([[u]])).any()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -103,7 +103,7 @@ def _shown(values: Array, component: int | None) -> Array:
     return np.asarray(np.linalg.norm(values, axis=0))
 
 
-def _label(band: Band, component: int | None, form: str = "{}") -> str:
+def _label(band: Band, component: int | None) -> str:
     if band.channels == 1:
         symbol = band.name
     elif component is None:
@@ -112,7 +112,7 @@ def _label(band: Band, component: int | None, form: str = "{}") -> str:
         symbol = band.component_names[component]
     else:
         symbol = f"{band.name}[{component}]"
-    return form.format(symbol) + (f" [{band.units}]" if band.units else "")
+    return symbol + (f" [{band.units}]" if band.units else "")
 
 
 def _covered(band: Band, truth: Array) -> str:
