@@ -66,7 +66,7 @@ class _MLP(torch.autograd.Function):
     def backward(ctx: Any, gy: Tensor) -> tuple[Tensor | None, ...]:
         x, W1, b1, W2 = ctx.saved_tensors
         gx = torch.empty_like(x) if ctx.needs_input_grad[0] else None
-        gW1, gb1 = torch.zeros_like(W1), torch.zeros_like(b1)
+        gW1, gb1 = torch.zeros_like(W1.t()), torch.zeros_like(b1)
         gW2, gb2 = torch.zeros_like(W2), gy.sum(0)
         with full_precision(x):
             for some in pieces(x.shape[0], W1.shape[0], x.device):
@@ -75,11 +75,11 @@ class _MLP(torch.autograd.Function):
                 gW2.addmm_(gy[some].t(), hidden)
                 g = torch.mm(gy[some], W2, out=hidden)
                 _gelu_backward(g, pre, grad_input=g)
-                gW1.addmm_(g.t(), x[some])
+                gW1.addmm_(x[some].t(), g)  # much faster than gᵀ x where x is narrow
                 gb1 += g.sum(0)
                 if gx is not None:
                     torch.mm(g, W1, out=gx[some])
-        return gx, gW1, gb1, gW2, gb2
+        return gx, gW1.t(), gb1, gW2, gb2
 
 
 class Analyse(torch.autograd.Function):
