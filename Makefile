@@ -33,7 +33,7 @@ bench: .venv/installed-dev
 	@touch $@
 
 .venv/installed-dev: .venv/created pyproject.toml constraints.txt
-	$(PIP) install -q -c constraints.txt -e '.[dev,neuralop]'
+	$(PIP) install -q -c constraints.txt -e '.[dev,neuralop,mesh]'
 	@touch $@ .venv/installed
 
 # Today's newest versions of everything, in a throw-away environment.

@@ -4,25 +4,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from uqno.band import Band
     from uqno.conformal import Calibration, InfeasibleError, Plan, calibrate, plan
+    from uqno.model import UQNO
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "Band": "uqno.band",
     "Calibration": "uqno.conformal",
     "InfeasibleError": "uqno.conformal",
     "Plan": "uqno.conformal",
     "calibrate": "uqno.conformal",
+    "UQNO": "uqno.model",
     "plan": "uqno.conformal",
 }
-__all__ = ["Calibration", "InfeasibleError", "Plan", "calibrate", "plan"]
+__all__ = ["UQNO", "Band", "Calibration", "InfeasibleError", "Plan", "calibrate", "plan"]
 
 
 def __getattr__(name: str) -> object:
     """Import what is used when it is used: `import uqno` itself costs nothing."""
     if name in _HOME:
         found = getattr(import_module(_HOME[name]), name)
-    elif name in ("conformal",):
+    elif name in ("conformal", "data", "operators", "radius", "training"):
         found = import_module(f"uqno.{name}")
     else:
         raise AttributeError(f"module 'uqno' has no attribute {name!r}")

@@ -13,6 +13,11 @@ from uqno.operators.normaliser import Normaliser
 Sample = Mapping[str, Tensor]
 Batch = dict[str, Tensor]
 
+# A field at points is standardised like the same field on the grid.
+AT_POINTS = {"a_points": "a", "query_features": "features"}
+# Fields of a geometry, (points, channel).
+CHANNELS_LAST = ("features",)
+
 log = logging.getLogger(__name__)
 
 
@@ -116,8 +121,12 @@ class Operator(nn.Module):
         return [], {name: self._normalised(batch, field) for name, field in fields.items()}
 
     def _normalised(self, batch: Mapping[str, Tensor], field: str) -> Tensor:
-        value = batch[field]
-        return self.inputs[field](value) if field in self.inputs else value
+        value, like = batch[field], AT_POINTS.get(field, field)
+        if like not in self.inputs:
+            return value
+        if like in CHANNELS_LAST:
+            return cast(Tensor, self.inputs[like](value.movedim(-1, 1))).movedim(1, -1)
+        return cast(Tensor, self.inputs[like](value))
 
     def _channels(self, output: Tensor) -> Tensor:
         return output.movedim(-1, 1) if self.channels_last else output
@@ -172,6 +181,7 @@ def _values(data: Data, field: str) -> Iterator[tuple[Tensor, Tensor | None]]:
             )
         value, weights = sample[field], sample.get("weights")
         _check_finite(value, field, i)
+        value = value.movedim(-1, 0) if field in CHANNELS_LAST else value
         fits = weights is not None and weights.shape == value.shape[1:]
         yield value, weights if fits else None
 

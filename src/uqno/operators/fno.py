@@ -48,6 +48,21 @@ class FNO(nn.Module):
         fused: bool = True,
     ) -> None:
         super().__init__()
+        self.config = {
+            "in_channels": in_channels,
+            "out_channels": out_channels,
+            "modes": list(modes),
+            "width": width,
+            "layers": layers,
+            "domain": None if domain is None else [list(side) for side in domain],
+            "period": period,
+            "periodic": periodic,
+            "lifting": lifting,
+            "projection": projection,
+            "channel_mlp": channel_mlp,
+            "dropout": dropout,
+            "fused": fused,
+        }
         self.in_channels, self.out_channels = in_channels, out_channels
         self.width, self.fused = width, fused
         self.fourier = make_fourier(modes, domain, period, periodic)
@@ -60,6 +75,11 @@ class FNO(nn.Module):
     def last(self) -> nn.Linear:
         """The last layer, linear in `features`."""
         return cast(nn.Linear, self.projection[-1])
+
+    def like(self, in_channels: int, out_channels: int) -> "FNO":
+        """An untrained FNO of the same kind for other channels, without dropout."""
+        channels = {"in_channels": in_channels, "out_channels": out_channels, "dropout": 0.0}
+        return FNO(**{**self.config, **channels})  # type: ignore[arg-type]
 
     def forward(
         self,

@@ -52,6 +52,19 @@ class GINO(nn.Module):
         fused: bool = True,
     ) -> None:
         super().__init__()
+        self.config = {
+            "out_channels": out_channels,
+            "domain": [list(side) for side in domain],
+            "latent": list(latent),
+            "modes": list(modes),
+            "width": width,
+            "layers": layers,
+            "features": features,
+            "neighbours": list(neighbours),
+            "channel_mlp": channel_mlp,
+            "dropout": dropout,
+            "fused": fused,
+        }
         self.out_channels, self.feature_channels = out_channels, features
         self.latent, self.neighbours, self.fused = tuple(latent), neighbours, fused
         self.fourier = make_fourier(modes, domain, None, False)
@@ -75,6 +88,11 @@ class GINO(nn.Module):
     def last(self) -> nn.Linear:
         """The last layer, linear in `features`."""
         return cast(nn.Linear, self.projection[-1])
+
+    def like(self, features: int, out_channels: int) -> "GINO":
+        """An untrained GINO of the same kind for other channels, without dropout."""
+        channels = {"features": features, "out_channels": out_channels, "dropout": 0.0}
+        return GINO(**{**self.config, **channels})  # type: ignore[arg-type]
 
     def forward(
         self,

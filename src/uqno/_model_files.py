@@ -1,0 +1,182 @@
+"""A model as a folder: weights in safetensors, the rest in JSON; no pickle, whole or absent."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from uqno.conformal import Calibration
+from uqno.operators import FNO, GINO, Operator
+from uqno.operators.symmetry import Symmetry, by_name
+from uqno.radius import QuantileRadius, Radius
+from uqno.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+
+FORMAT = "uqno.model"
+VERSION = 1
+MODULES: dict[str, type[nn.Module]] = {"FNO": FNO, "GINO": GINO}
+RADII: dict[str, type[Radius]] = {"quantile": QuantileRadius}
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a model is made of."""
+
+    base: Operator
+    radius: Radius
+    symmetries: tuple[Symmetry, ...]
+    calibrations: tuple[Calibration, ...]
+    seen: frozenset[str]
+    dimensions: int | None
+    features: int
+
+
+def save(folder: Path, saved: Saved) -> None:
+    """Write all into a folder aside, then rename it; an older model there is replaced."""
+    if folder.exists() and not (folder / "model.json").exists() and any(folder.iterdir()):
+        raise ValueError(f"{folder} holds something else than a model: choose another folder")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    aside = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}")
+    old = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.old")
+    try:
+        aside.mkdir()
+        _write(aside, saved)
+        if folder.exists():
+            os.replace(folder, old)
+        os.replace(aside, folder)
+    finally:
+        for left in (aside, old):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _write(folder: Path, saved: Saved) -> None:
+    tensors = {"base": saved.base.state_dict(), "radius": saved.radius.state_dict()}
+    for name, state in tensors.items():
+        write_checkpoint(folder / f"{name}.safetensors", Checkpoint(state, {"part": name}))
+    module = saved.base.module
+    own = type(module).__name__ if type(module) in MODULES.values() else None
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "base": {
+            "module": own,
+            "class": type(module).__name__,
+            "config": getattr(module, "config", None) if own else None,
+            "fields": saved.base.fields,
+            "normalise": sorted(saved.base.inputs),
+            "output": saved.base.output,
+            "channels_last": saved.base.channels_last,
+        },
+        "radius": {"name": saved.radius.name, **saved.radius.saved()},
+        "symmetries": [g.name for g in saved.symmetries],
+        "features": saved.features,
+        "dimensions": saved.dimensions,
+        "calibrations": [json.loads(c.to_json()) for c in saved.calibrations],
+        "seen": sorted(saved.seen),
+        "sha256": {f"{name}.safetensors": _sha256(folder / f"{name}.safetensors")
+                   for name in tensors},
+    }  # fmt: skip
+    (folder / "model.json").write_text(json.dumps(content, indent=1), encoding="utf8")
+    (folder / "README.txt").write_text(
+        "A calibrated neural operator of uqno. Load it with uqno.UQNO.load(this folder).\n",
+        encoding="utf8",
+    )
+
+
+def load(
+    folder: Path,
+    module: Callable[..., Tensor] | None,
+    radius: Radius | None,
+    symmetries: Sequence[Symmetry] | None,
+) -> Saved:
+    content = _content(folder)
+    base = _base(folder, content["base"], module)
+    estimator = radius if radius is not None else _radius(folder, content["radius"])
+    base.load_state_dict(_tensors(folder, "base", content))
+    state = _tensors(folder, "radius", content)
+    estimator.restore(base, content["radius"], state)
+    chosen = by_name(content["symmetries"]) if symmetries is None else tuple(symmetries)
+    if len(chosen) != len(content["symmetries"]):
+        raise ValueError(
+            f"{folder} was saved with {len(content['symmetries'])} symmetries, got {len(chosen)}: "
+            f"expected {content['symmetries']}"
+        )
+    return Saved(
+        base.eval(),
+        estimator.eval(),
+        chosen,
+        tuple(Calibration.from_json(json.dumps(c)) for c in content["calibrations"]),
+        frozenset(content["seen"]),
+        content["dimensions"],
+        content["features"],
+    )
+
+
+def _content(folder: Path) -> dict[str, Any]:
+    file = folder / "model.json"
+    if not file.is_file():
+        raise ValueError(f"{folder} is not a model: it has no model.json")
+    try:
+        content = json.loads(file.read_text(encoding="utf8"))
+    except ValueError as why:
+        raise ValueError(f"{file} is damaged: not JSON ({why})") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise ValueError(f"{file} is not a model of uqno: expected format = {FORMAT!r}")
+    if content.get("version") != VERSION:
+        raise ValueError(
+            f"{folder} has format version {content.get('version')!r}, this uqno reads {VERSION}: "
+            "use the uqno that wrote it, or a newer one"
+        )
+    needed = ("base", "radius", "symmetries", "features", "dimensions", "calibrations", "seen",
+              "sha256")  # fmt: skip
+    missing = [name for name in needed if name not in content]
+    if missing:
+        raise ValueError(f"{file} lacks {', '.join(missing)}: it is not a whole model")
+    return content
+
+
+def _base(folder: Path, saved: Mapping[str, Any], module: Callable[..., Tensor] | None) -> Operator:
+    if isinstance(module, Operator):
+        return module
+    if module is None:
+        if saved["module"] not in MODULES:
+            raise ValueError(
+                f"the base of {folder} is a {saved['class']}, not one of uqno's own: pass an "
+                f"instance of it with UQNO.load(folder, base={saved['class']}(...))"
+            )
+        module = MODULES[saved["module"]](**saved["config"])
+    return Operator(
+        module,
+        saved["fields"],
+        normalise=saved["normalise"],
+        output=saved["output"],
+        channels_last=saved["channels_last"],
+    )
+
+
+def _radius(folder: Path, saved: Mapping[str, Any]) -> Radius:
+    if saved["name"] not in RADII:
+        raise ValueError(f"the radius of {folder} is {saved['name']!r}: pass it with radius=")
+    return RADII[saved["name"]](**saved["config"])
+
+
+def _tensors(folder: Path, name: str, content: Mapping[str, Any]) -> Mapping[str, Tensor]:
+    file = folder / f"{name}.safetensors"
+    if not file.is_file():
+        raise ValueError(f"{folder} is not whole: {file.name} is missing")
+    if _sha256(file) != content["sha256"].get(file.name):
+        raise ValueError(f"{file} is damaged or foreign: its checksum is wrong")
+    return read_checkpoint(file).tensors
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()

@@ -1,0 +1,430 @@
+"""UQNO: Algorithm 1 of the paper, from a base operator to a calibrated band.
+
+1. Ĝ, the base operator, is trained on part of the training functions.
+2. E, the radius, is trained on residuals of functions that Ĝ has not seen.
+3. λ̂ is found on calibration functions that neither has seen.
+4. The band of a new function a is the ball of radius λ̂·E(a)(x) around Ĝ(a)(x), at any x.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import tee
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import Subset
+
+from uqno import _model_files
+from uqno._model_files import Saved
+from uqno.band import Band
+from uqno.conformal import Calibration, calibrate_all
+from uqno.operators import FNO, GINO, Operator
+from uqno.operators.symmetry import Symmetry, augmentation
+from uqno.radius import QuantileRadius, Radius, Residuals
+from uqno.radius.contract import Base, Estimate, Feature, Options
+from uqno.training import RelativeL2, crossfit, fit, pointwise_error
+
+Sample = Mapping[str, Tensor]
+Array = NDArray[Any]
+Level = float | Sequence[float]
+
+log = logging.getLogger(__name__)
+
+
+class UQNO:
+    """A base operator with a calibrated band around its answer.
+
+    base: any operator, torch module or callable. An FNO or GINO of uqno's own that is not
+        trained yet is trained by `fit`; anything else is taken as trained unless trained=False.
+    radius: the estimator of E; by default the paper's quantile operator, of the base's kind.
+    symmetries: of the problem (`uqno.operators.square()`): augment training, average predictions.
+    features: callables (batch, Ĝ(a)) → (batch, f, *points) that hint at the error, for E to see:
+        a PDE residual, a coarse solver, the disagreement of other operators.
+    """
+
+    def __init__(
+        self,
+        base: Callable[..., Tensor],
+        radius: Radius | None = None,
+        *,
+        symmetries: Sequence[Symmetry] = (),
+        features: Sequence[Feature] = (),
+        trained: bool | None = None,
+    ) -> None:
+        self.base = Base(_operator(base, trained), tuple(symmetries), tuple(features))
+        self.radius = radius if radius is not None else QuantileRadius()
+        self.trained = _is_trained(base, self.base.operator) if trained is None else trained
+        self.fitted = False
+        self.calibrations: tuple[Calibration, ...] = ()
+        self.seen: frozenset[str] = frozenset()
+        self.dimensions: int | None = None
+
+    # --- 1. and 2. train Ĝ, then E ----------------------------------------------------------
+
+    def fit(
+        self,
+        train: Sequence[Sample],
+        *,
+        crossfit: int | None = 2,
+        epochs: int = 25,
+        radius_epochs: int | None = None,
+        loss: Callable[[Tensor, Mapping[str, Tensor]], Tensor] | None = None,
+        seed: int = 0,
+        folder: str | Path | None = None,
+        resume: bool = False,
+        **training: Any,
+    ) -> UQNO:
+        """Train Ĝ unless it is trained, then E, on residuals of functions that Ĝ has not seen.
+
+        crossfit: K ≥ 2 folds, so that both see all of `train`; None for the paper's split, Ĝ on
+            the first half and E on the second. A trained base: E sees all of `train`, which must
+            not be what the base was trained on.
+        training: of `uqno.training.fit`: batch_size, learning_rate, precision, progress, …
+        """
+        folder = None if folder is None else Path(folder)
+        self.dimensions = train[0]["a"].ndim - 1 if "a" in train[0] else None
+
+        def options(part: str, epochs: int) -> dict[str, Any]:
+            where = None if folder is None else folder / part
+            return {"epochs": epochs, "folder": where, "resume": resume, **training}
+
+        base_options = {
+            "loss": loss or RelativeL2(),
+            "seed": seed,
+            "augment": augmentation(self.base.symmetries),
+            **options("base", epochs),
+        }
+        if self.trained:
+            residuals = self._residuals(self.base.operator, train)
+        elif crossfit is None:
+            half = len(train) // 2
+            fit(self.base.operator, Subset(train, range(half)), **base_options)  # type: ignore[arg-type]
+            residuals = self._residuals(
+                self.base.operator,
+                Subset(train, range(half, len(train))),  # type: ignore[arg-type]
+            )
+        else:
+            residuals = self._cross_residuals(train, crossfit, base_options)
+        self.trained = True
+        log.info("training the radius on %d residuals", len(residuals))
+        radius_options = options("radius", epochs if radius_epochs is None else radius_epochs)
+        self.radius.fit(self.base, residuals, Options(radius_options, seed))
+        self.fitted, self.calibrations = True, ()
+        self.seen = frozenset(fingerprint(train[i]) for i in range(len(train)))
+        return self
+
+    def _cross_residuals(
+        self, train: Sequence[Sample], folds: int, options: dict[str, Any]
+    ) -> Residuals:
+        """Out-of-fold predictions of every training function; the base is trained on all."""
+        untrained = copy.deepcopy(self.base.operator)
+        found = crossfit(lambda: copy.deepcopy(untrained), train, folds=folds, **options)
+        self.base.operator.load_state_dict(found.operator.state_dict())
+        self.base.operator.eval()
+        centers: dict[int, Tensor] = {}
+        features: dict[int, Tensor] = {}
+        for k, operator in enumerate(found.fold_operators):
+            members = [i for i, fold in enumerate(found.assignment) if fold == k]
+            part = self._residuals(operator, Subset(train, members))  # type: ignore[arg-type]
+            centers |= zip(members, part.centers, strict=True)
+            features |= zip(members, part.features, strict=True)
+        order = range(len(train))
+        return Residuals(train, [centers[i] for i in order], [features[i] for i in order])
+
+    @torch.no_grad()
+    def _residuals(self, operator: Operator, data: Sequence[Sample]) -> Residuals:
+        base = Base(operator.eval(), self.base.symmetries, self.base.features)
+        centers: list[Tensor] = []
+        features: list[Tensor] = []
+        for samples, batch in batches(operator, data):
+            for values, kept in zip(base.view(batch), (centers, features), strict=True):
+                kept += [
+                    v[(slice(None), *map(slice, s["u"].shape[1:]))]
+                    for v, s in zip(values.cpu(), samples, strict=True)
+                ]
+        return Residuals(data, centers, features)
+
+    # --- 3. calibrate λ̂ ---------------------------------------------------------------------
+
+    def calibrate(
+        self,
+        data: Sequence[Sample],
+        alpha: Level = 0.1,
+        delta: Level = 0.02,
+        sampling: str = "grid",
+        weights: bool = False,
+        confidence: float | None = None,
+        *,
+        batch_size: int = 16,
+    ) -> Calibration | tuple[Calibration, ...]:
+        """λ̂ from held-out functions, for one (α, δ) or for several of equal number, in one pass.
+
+        data: functions that took no part in training, of any mix of resolutions.
+        weights: measure coverage by the samples' `weights` instead of by points.
+        """
+        self._need_fit("calibrate")
+        self._refuse_seen(data)
+        several = not (isinstance(alpha, float | int) and isinstance(delta, float | int))
+        error, radius, mu = tee(self._scored(data, batch_size, weights), 3)
+        self.calibrations = calibrate_all(
+            (e for e, _, _ in error),
+            (r for _, r, _ in radius),
+            _levels(alpha, delta),
+            sampling,
+            (w for _, _, w in mu) if weights else None,
+            confidence,
+        )
+        return self.calibrations if several else self.calibrations[0]
+
+    @torch.no_grad()
+    def _scored(
+        self, data: Sequence[Sample], batch_size: int, weighted: bool
+    ) -> Iterator[tuple[Array, Array, Array | None]]:
+        """(error, radius, weights), each (points,), function by function."""
+        for samples, batch in batches(self.base.operator, data, batch_size):
+            estimate = self._estimate(batch)
+            # In double, as a Band compares: a float32 difference moves points over the edge.
+            error = pointwise_error(batch["u"].double() - estimate.center.double())
+            for i, sample in enumerate(samples):
+                if weighted and "weights" not in sample:
+                    raise ValueError("weights=True, but a sample has no field 'weights': add it")
+                points = sample["u"].shape[1:]
+                e, r = (
+                    t[i][tuple(map(slice, points))].flatten().cpu().numpy()
+                    for t in (error, estimate.radius)
+                )
+                yield e, r, sample["weights"].flatten().cpu().numpy() if weighted else None
+
+    def _estimate(self, batch: Mapping[str, Tensor]) -> Estimate:
+        self.base.operator.eval()
+        self.radius.eval()
+        return self.radius.estimate(self.base, batch)
+
+    def _refuse_seen(self, data: Sequence[Sample]) -> None:
+        leaked = [i for i in range(len(data)) if fingerprint(data[i]) in self.seen]
+        if leaked:
+            raise ValueError(
+                f"{len(leaked)} of {len(data)} calibration functions were used in training "
+                f"(indices {leaked[:10]}{' …' if len(leaked) > 10 else ''}): the guarantee needs "
+                "functions that the model has not seen; leave these out"
+            )
+
+    # --- 4. the band ------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def predict(
+        self,
+        a: Tensor | Array | Sample,
+        at: int | Sequence[int] | Tensor | Array | None = None,
+        *,
+        alpha: float | None = None,
+        delta: float | None = None,
+        batch_size: int = 16,
+    ) -> Band:
+        """The calibrated band of one function or of a batch.
+
+        a: (channel, *grid) for one function, (batch, channel, *grid) for several; or a sample
+            (a dict of fields), for geometries.
+        at: where: None for the grid of a, a resolution (421 or (421, 421)), or points (q, d).
+        alpha, delta: which of several calibrations; the first by default.
+        """
+        calibration = self.calibration(alpha, delta)
+        fields, single = self._as_batch(a)
+        where, coordinates = self._where(fields, at)
+        parts = [
+            self._estimate({**{n: f[i : i + batch_size] for n, f in fields.items()}, **where})
+            for i in range(0, len(next(iter(fields.values()))), batch_size)
+        ]
+        center = torch.cat([p.center for p in parts]).cpu().numpy()
+        spread = torch.cat([p.radius for p in parts]).cpu().numpy()
+        if isinstance(at, int) or (isinstance(at, Sequence) and at):
+            shape = tuple(len(x) for x in coordinates)
+            center, spread = center.reshape(*center.shape[:2], *shape), spread.reshape(-1, *shape)
+        weights = fields["weights"][0].cpu().numpy() if at is None and "weights" in fields else None
+        if single:
+            center, spread = center[0], spread[0]
+        return Band(center, spread, calibration, coordinates, weights=weights)
+
+    def calibration(self, alpha: float | None = None, delta: float | None = None) -> Calibration:
+        """The calibration for (α, δ); the first one by default."""
+        if not self.calibrations:
+            self._need_fit("predict")
+            raise ValueError(
+                "the model is not calibrated: call model.calibrate(held_out, alpha, delta) with "
+                "functions that took no part in training"
+            )
+        for cal in self.calibrations:
+            if alpha in (None, cal.alpha) and delta in (None, cal.delta):
+                return cal
+        known = ", ".join(f"({c.alpha:g}, {c.delta:g})" for c in self.calibrations)
+        raise ValueError(
+            f"no calibration for alpha = {alpha}, delta = {delta}; there are {known}: "
+            "calibrate for it too"
+        )
+
+    def _as_batch(self, a: Tensor | Array | Sample) -> tuple[dict[str, Tensor], bool]:
+        """Fields with a leading batch axis, and whether there was none."""
+        if isinstance(a, Mapping):
+            if "a" not in a or a["a"].ndim == self._dimensions() + 1:
+                batch = self.base.operator.collate([a])
+                return {n: f for n, f in batch.items() if n != "u"}, True
+            return {n: f for n, f in a.items() if n != "u"}, False
+        tensor = a if isinstance(a, Tensor) else torch.from_numpy(np.asarray(a))
+        parameter = next(self.base.operator.parameters(), torch.empty(0))
+        tensor = tensor.to(parameter.device, parameter.dtype)
+        d = self._dimensions()
+        if tensor.ndim not in (d + 1, d + 2):
+            raise ValueError(
+                f"a has shape {tuple(tensor.shape)}, expected (channel, *grid) or (batch, channel, "
+                f"*grid) with {d} grid dimensions"
+            )
+        single = tensor.ndim == d + 1
+        return {"a": tensor[None] if single else tensor}, single
+
+    def _dimensions(self) -> int:
+        if self.dimensions is None:
+            raise ValueError("this model is of geometries: predict from a sample, a dict of fields")
+        return self.dimensions
+
+    def _where(
+        self, fields: Mapping[str, Tensor], at: int | Sequence[int] | Tensor | Array | None
+    ) -> tuple[dict[str, Tensor], Any]:
+        """Fields that say where the answer is wanted, and its coordinates."""
+        if "a" not in fields:
+            if at is not None:
+                raise ValueError("at= is for functions on a grid: put queries into the sample")
+            return {}, fields["points"][0].cpu().numpy()
+        a, module = fields["a"], self.base.operator.module
+        box = module.fourier if isinstance(module, FNO) else None
+
+        def axis(j: int, n: int) -> Array:
+            return np.linspace(0.0, 1.0, n) if box is None else box.axis(j, n)
+
+        if at is None:
+            return {}, tuple(axis(j, n) for j, n in enumerate(a.shape[2:]))
+        if box is None:
+            raise ValueError(
+                f"{type(module).__name__} answers on the grid of a only: use uqno.operators.FNO as "
+                "base to predict at other points"
+            )
+        if isinstance(at, int) or _is_shape(at):
+            shape = (at,) * self._dimensions() if isinstance(at, int) else tuple(at)
+            axes = tuple(axis(j, int(n)) for j, n in enumerate(shape))
+            mesh = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
+            return {"points": torch.from_numpy(mesh).to(a)}, axes
+        points = torch.as_tensor(np.asarray(at)).to(a)
+        return {"points": points}, points.cpu().numpy()
+
+    # --- files ------------------------------------------------------------------------------
+
+    def save(self, folder: str | Path) -> None:
+        """A folder of safetensors and JSON; loads anywhere, without the training data."""
+        self._need_fit("save")
+        saved = Saved(
+            self.base.operator,
+            self.radius,
+            self.base.symmetries,
+            self.calibrations,
+            self.seen,
+            self.dimensions,
+            len(self.base.features),
+        )
+        _model_files.save(Path(folder), saved)
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | Path,
+        base: Callable[..., Tensor] | None = None,
+        radius: Radius | None = None,
+        *,
+        symmetries: Sequence[Symmetry] | None = None,
+        features: Sequence[Feature] = (),
+    ) -> UQNO:
+        """The model in a folder. What is not uqno's own is passed in: a module, features, …"""
+        saved = _model_files.load(Path(folder), base, radius, symmetries)
+        if len(features) != saved.features:
+            raise ValueError(
+                f"{folder} was saved with {saved.features} features, got {len(features)}: pass the "
+                "same callables with features="
+            )
+        model = cls(
+            saved.base, saved.radius, symmetries=saved.symmetries, features=features, trained=True
+        )
+        model.fitted, model.calibrations = True, saved.calibrations
+        model.seen, model.dimensions = saved.seen, saved.dimensions
+        return model
+
+    def _need_fit(self, what: str) -> None:
+        if not self.fitted:
+            raise ValueError(f"the model is not fitted: call model.fit(train) before {what}")
+
+
+def fingerprint(sample: Sample) -> str:
+    """A hash of a function's input and truth, by which it is recognised again."""
+    digest = hashlib.blake2b(digest_size=12)
+    for name in sorted(sample):
+        if name in ("a", "u", "points"):
+            field = sample[name].detach().cpu().contiguous()
+            digest.update(f"{name}{tuple(field.shape)}".encode())
+            digest.update(field.to(torch.float32).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def batches(
+    operator: Operator, data: Sequence[Sample], size: int = 16
+) -> Iterator[tuple[list[Sample], dict[str, Tensor]]]:
+    """Samples and their batch; a new batch begins where the resolution changes."""
+    device = next(operator.parameters(), torch.empty(0)).device
+    held: list[Sample] = []
+    for i in range(len(data) + 1):
+        sample = data[i] if i < len(data) else None
+        full = len(held) == size
+        if held and (sample is None or full or sample["u"].shape != held[0]["u"].shape):
+            yield held, {n: f.to(device) for n, f in operator.collate(held).items()}
+            held = []
+        if sample is not None:
+            held.append(sample)
+
+
+def _operator(base: Callable[..., Tensor], trained: bool | None) -> Operator:
+    """The base as an operator; a trained module of the user's is taken as it is."""
+    if isinstance(base, Operator):
+        return base
+    own = isinstance(base, FNO | GINO)
+    if trained or (trained is None and not own):
+        return Operator(base, normalise=(), output=None)
+    return Operator(base)
+
+
+def _is_trained(base: Callable[..., Tensor], operator: Operator) -> bool:
+    """uqno's own operators say it by their normalisers; others are taken as trained."""
+    return operator.prepared if isinstance(operator.module, FNO | GINO) else True
+
+
+def _is_shape(at: Any) -> bool:
+    return isinstance(at, Sequence) and all(isinstance(n, int) for n in at)
+
+
+def _levels(alpha: Level, delta: Level) -> list[tuple[float, float]]:
+    """Pairs (α, δ); a single value goes with each of several others."""
+    alphas = [alpha] if isinstance(alpha, float | int) else list(alpha)
+    deltas = [delta] if isinstance(delta, float | int) else list(delta)
+    if len(alphas) == 1:
+        alphas *= len(deltas)
+    if len(deltas) == 1:
+        deltas *= len(alphas)
+    if len(alphas) != len(deltas) or not alphas:
+        raise ValueError(
+            f"{len(alphas)} values of alpha and {len(deltas)} of delta: expected equal numbers, or "
+            "one of either"
+        )
+    return list(zip(alphas, deltas, strict=True))

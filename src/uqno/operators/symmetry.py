@@ -1,0 +1,120 @@
+"""Symmetries of a problem: if g maps solutions to solutions, so should an operator.
+
+An operator G is augmented in training by g at random, and averaged at prediction,
+Ḡ(a) = mean_g g⁻¹ G(g a). The spread of g⁻¹ G(g a) over g costs nothing more and tells where G is
+unsure.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from uqno.operators.adapter import Operator
+
+Fields = Mapping[str, Tensor]
+
+
+class Symmetry(Protocol):
+    """One element g of the group; `name` is how a saved model finds it again."""
+
+    @property
+    def name(self) -> str: ...
+
+    def apply(self, fields: Fields) -> dict[str, Tensor]:
+        """g on a sample or a batch: every field, truth and query points included."""
+
+    def undo(self, output: Tensor, at_points: bool) -> Tensor:
+        """g⁻¹ on an answer (batch, channel, *points); at points it stays where it is."""
+
+
+@dataclass(frozen=True)
+class SquareSymmetry:
+    """A quarter turn `turns` times after a flip: scalar fields on the square grid."""
+
+    turns: int
+    flip: bool
+
+    @property
+    def name(self) -> str:
+        return f"square-{self.turns}{'-flip' if self.flip else ''}"
+
+    def apply(self, fields: Fields) -> dict[str, Tensor]:
+        moved = {name: field if name in ("points",) else self._turn(field)
+                 for name, field in fields.items()}  # fmt: skip
+        if "points" in fields:
+            moved["points"] = self._move(fields["points"])
+        if "a_points" in fields:
+            moved["a_points"] = fields["a_points"]
+        return moved
+
+    def undo(self, output: Tensor, at_points: bool) -> Tensor:
+        if at_points:
+            return output
+        back = torch.rot90(output, -self.turns, (-2, -1))
+        return back.flip(-1) if self.flip else back
+
+    def _turn(self, field: Tensor) -> Tensor:
+        if field.shape[-1] != field.shape[-2]:
+            raise ValueError(
+                f"the symmetries of the square need a square grid, got {tuple(field.shape[-2:])}"
+            )
+        return torch.rot90(field.flip(-1) if self.flip else field, self.turns, (-2, -1))
+
+    def _move(self, points: Tensor) -> Tensor:
+        """Where a point (…, 2) of the unit square goes when its grid is turned."""
+        x, y = points.unbind(-1)
+        if self.flip:
+            y = 1 - y
+        for _ in range(self.turns):
+            x, y = 1 - y, x
+        return torch.stack((x, y), dim=-1)
+
+
+def square() -> tuple[SquareSymmetry, ...]:
+    """The eight symmetries of the unit square, the identity first."""
+    return tuple(SquareSymmetry(turns, flip) for flip in (False, True) for turns in range(4))
+
+
+def by_name(names: Sequence[str]) -> tuple[Symmetry, ...]:
+    """The symmetries of a saved model; a ValueError names those that must be passed in."""
+    known: dict[str, Symmetry] = {g.name: g for g in square()}
+    missing = [name for name in names if name not in known]
+    if missing:
+        raise ValueError(f"symmetries {missing} are not uqno's own: pass them with symmetries=")
+    return tuple(known[name] for name in names)
+
+
+def augmentation(
+    symmetries: Sequence[Symmetry],
+) -> Callable[[Fields, torch.Generator], dict[str, Tensor]] | None:
+    """`augment=` of `uqno.training.fit`: one of the symmetries at random."""
+    if not symmetries:
+        return None
+
+    def augment(sample: Fields, generator: torch.Generator) -> dict[str, Tensor]:
+        chosen = int(torch.randint(len(symmetries), (), generator=generator))
+        return symmetries[chosen].apply(sample)
+
+    return augment
+
+
+def averaged(
+    operator: Operator, batch: Fields, symmetries: Sequence[Symmetry]
+) -> tuple[Tensor, Tensor | None]:
+    """mean_g g⁻¹ G(g a) and the deviation over g, each (batch, channel, *points).
+
+    Without symmetries the operator's own answer, and no deviation.
+    """
+    if not symmetries:
+        return operator(batch), None
+    at_points = "points" in batch and "a" in batch
+    mean = squares = torch.zeros(())
+    for count, g in enumerate(symmetries, 1):  # Welford: one answer in memory at a time
+        value = g.undo(operator(g.apply(batch)), at_points)
+        delta = value - mean
+        mean = mean + delta / count
+        squares = squares + delta * (value - mean)
+    return mean, (squares / len(symmetries)).clamp_min(0).sqrt()

@@ -1,0 +1,90 @@
+"""What every estimator of E answers: fit on training residuals, then a centre and a radius.
+
+The calibrator takes any of them, so every method comes raw and calibrated.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from uqno.operators import Operator
+from uqno.operators.symmetry import Symmetry, averaged
+
+Batch = Mapping[str, Tensor]
+Feature = Callable[[Batch, Tensor], Tensor]
+"""(batch, centre (batch, channel, *points)) → (batch, features, *points)."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The centre (batch, channel, *points) and E (batch, *points) around it."""
+
+    center: Tensor
+    radius: Tensor
+
+
+@dataclass(frozen=True)
+class Base:
+    """Ĝ as the radius sees it: the operator, its symmetries, and fields that hint at its error."""
+
+    operator: Operator
+    symmetries: tuple[Symmetry, ...] = ()
+    features: tuple[Feature, ...] = ()
+
+    def view(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Ĝ(a) (batch, channel, *points) and the features (batch, f, *points), f ≥ 0."""
+        center, deviation = averaged(self.operator, batch, self.symmetries)
+        hints = [] if deviation is None else [deviation]
+        hints += [feature(batch, center) for feature in self.features]
+        return center, torch.cat(hints, dim=1) if hints else center[:, :0]
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """Training functions with predictions by an operator that has not seen them.
+
+    data[i]: the sample; centers[i]: Ĝ(a) (channel, *points); features[i]: (f, *points).
+    """
+
+    data: Sequence[Mapping[str, Tensor]]
+    centers: Sequence[Tensor]
+    features: Sequence[Tensor]
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+
+class Radius(nn.Module, ABC):
+    """An estimator of E. Its tensors are its state dict, the rest of it `config`."""
+
+    name = "radius"
+
+    @abstractmethod
+    def fit(self, base: Base, residuals: Residuals, options: "Options") -> None:
+        """Learn from training residuals; `options` say how to train and where to keep it."""
+
+    @abstractmethod
+    def estimate(self, base: Base, batch: Batch) -> Estimate:
+        """Centre and radius > 0 of a batch."""
+
+    def saved(self) -> dict[str, Any]:
+        """JSON beside the tensors: `config` goes to the constructor, the rest to `restore`."""
+        return {"config": {}}
+
+    def restore(
+        self, base: Operator, saved: Mapping[str, Any], state: Mapping[str, Tensor]
+    ) -> None:
+        """Take on the state of a saved radius."""
+        self.load_state_dict(state)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How networks are trained: `training` goes to `uqno.training.fit` as it is."""
+
+    training: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
