@@ -22,8 +22,12 @@ LAYERS = [
     "cli",
 ]
 # Private modules that share a layer with the file they serve.
-PART_OF = {"_band_checks": "band", "_band_export": "band", "_band_plot": "band"
-    "_model_files": "model",}
+PART_OF = {
+    "_band_checks": "band",
+    "_band_export": "band",
+    "_band_plot": "band",
+    "_model_files": "model",
+}
 NUMPY_ONLY = {"numpy", "scipy", "uqno"}
 
 

@@ -42,12 +42,12 @@ class SquareSymmetry:
         return f"square-{self.turns}{'-flip' if self.flip else ''}"
 
     def apply(self, fields: Fields) -> dict[str, Tensor]:
-        moved = {name: field if name in ("points",) else self._turn(field)
-                 for name, field in fields.items()}  # fmt: skip
-        if "points" in fields:
-            moved["points"] = self._move(fields["points"])
-        if "a_points" in fields:
-            moved["a_points"] = fields["a_points"]
+        moved = {}
+        for name, field in fields.items():
+            if name == "points":
+                moved[name] = self._move(field)
+            else:  # values at points stay with their points
+                moved[name] = field if name == "a_points" else self._turn(field)
         return moved
 
     def undo(self, output: Tensor, at_points: bool) -> Tensor:

@@ -1,0 +1,334 @@
+"""UQNO end to end: the guarantee on operators with a known error law, then a small trained one."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from tests.analytic import ExactRadius, double, noisy_functions
+from uqno import UQNO, Band
+from uqno.operators import FNO, Operator
+from uqno.operators.symmetry import square
+from uqno.radius import QuantileRadius
+
+QUICK = {"epochs": 2, "progress": False, "batch_size": 8}
+
+
+def analytic_model():
+    model = UQNO(double(), ExactRadius(), trained=True)
+    return model.fit(noisy_functions(torch.Generator().manual_seed(99), 2, 20))
+
+
+@pytest.mark.parametrize(
+    ("points", "channels", "sampling", "alpha", "delta"),
+    [(20, 1, "grid", 0.1, 0.1), (64, 1, "grid", 0.05, 0.2), (40, 1, "iid", 0.2, 0.2),
+     (30, 3, "grid", 0.1, 0.1)],
+)  # fmt: skip
+def test_the_guarantee_end_to_end(points, channels, sampling, alpha, delta):
+    """Many seeds: calibrate on 40 functions, predict one new one, count the failures exactly."""
+    model, failures, draws = analytic_model(), 0, 150
+    generator = torch.Generator().manual_seed(points + channels)
+    for _ in range(draws):
+        functions = noisy_functions(generator, 41, points, channels)
+        model.calibrate(functions[:40], alpha, delta, sampling)
+        band = model.predict(functions[40]["a"])
+        failures += band.coverage(functions[40]["u"].numpy()) < 1 - alpha - 1e-12
+    assert stats.binomtest(failures, draws, delta, alternative="greater").pvalue > 1e-4
+
+
+def test_calibration_of_mixed_resolutions():
+    generator = torch.Generator().manual_seed(0)
+    functions = [noisy_functions(generator, 1, points)[0] for points in (20, 35, 50) * 30]
+    cal = analytic_model().calibrate(functions, 0.1, 0.1)
+    assert (cal.functions, cal.points, cal.points_max) == (90, 20, 50)
+
+
+def test_several_levels_in_one_pass():
+    functions = noisy_functions(torch.Generator().manual_seed(1), 80, 30)
+    model = analytic_model()
+    several = model.calibrate(functions, [0.1, 0.2], 0.1)
+    single = [model.calibrate(functions, alpha, 0.1) for alpha in (0.1, 0.2)]
+    assert list(several) == single
+    model.calibrate(functions, [0.1, 0.2], 0.1)
+    a = functions[0]["a"]
+    assert model.predict(a, alpha=0.2).calibration == single[1]
+    assert model.predict(a).calibration == single[0]
+    with pytest.raises(ValueError, match=r"no calibration for alpha = 0.3.*\(0.1, 0.1\)"):
+        model.predict(a, alpha=0.3)
+    with pytest.raises(ValueError, match="2 values of alpha and 3 of delta"):
+        model.calibrate(functions, [0.1, 0.2], [0.1, 0.2, 0.3])
+
+
+def test_weights_of_the_samples():
+    functions = noisy_functions(torch.Generator().manual_seed(2), 60, 30)
+    for sample in functions:
+        sample["weights"] = torch.arange(1.0, 31)
+    cal = analytic_model().calibrate(functions, 0.1, 0.1, weights=True)
+    assert cal.weighted
+    with pytest.raises(ValueError, match="no field 'weights'"):
+        analytic_model().calibrate(
+            [{k: v for k, v in s.items() if k != "weights"} for s in functions], 0.1, 0.1,
+            weights=True,
+        )  # fmt: skip
+
+
+def grid_functions(count, points=17, seed=0):
+    """Smooth scalar functions on the square: u = a smoothed, plus a part a small FNO cannot see."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.linspace(0, 1, points)
+    samples = []
+    for _ in range(count):
+        c = torch.randn(4, generator=generator)
+        a = c[0] * torch.sin(3 * x)[:, None] + c[1] * torch.cos(2 * x)[None] + c[2]
+        u = a**2 + 0.1 * c[3].abs() * torch.randn(points, points, generator=generator)
+        samples.append({"a": a[None], "u": u[None]})
+    return samples
+
+
+def small(**more):
+    torch.manual_seed(0)
+    return FNO(1, 1, modes=(4, 4), width=8, layers=2, **more)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    model = UQNO(small(), symmetries=square())
+    model.fit(grid_functions(40), **QUICK)
+    model.calibrate(grid_functions(60, seed=1), [0.1, 0.2], 0.1)
+    return model
+
+
+def test_a_trained_model_makes_bands_of_one_function_and_of_a_batch(fitted):
+    functions = grid_functions(3, seed=2)
+    one = fitted.predict(functions[0]["a"])
+    assert isinstance(one, Band)
+    assert one.center.shape == (1, 17, 17)
+    assert (one.spread > 0).all()
+    several = fitted.predict(torch.stack([f["a"] for f in functions]))
+    assert several.center.shape == (3, 1, 17, 17)
+    np.testing.assert_allclose(several.center[0], one.center, atol=1e-5)
+    np.testing.assert_allclose(several.spread[0], one.spread, rtol=1e-4)
+    assert fitted.predict(functions[0]["a"].numpy()).center.shape == (1, 17, 17)
+    assert fitted.predict(functions[0]).center.shape == (1, 17, 17)
+
+
+def test_bands_at_points_and_at_another_resolution(fitted):
+    a = grid_functions(1, seed=3)[0]["a"]
+    grid = fitted.predict(a)
+    x = np.linspace(0, 1, 17)
+    points = np.stack(np.meshgrid(x, x, indexing="ij"), axis=-1).reshape(-1, 2)
+    scattered = fitted.predict(a, at=points)
+    np.testing.assert_allclose(scattered.center[0], grid.center[0].ravel(), atol=1e-4)
+    np.testing.assert_allclose(scattered.spread, grid.spread.ravel(), rtol=1e-3, atol=1e-5)
+    finer = fitted.predict(a, at=33)
+    assert finer.center.shape == (1, 33, 33)
+    np.testing.assert_allclose(finer.center[0, ::2, ::2], grid.center[0], atol=1e-4)
+    np.testing.assert_allclose(finer.spread[::2, ::2], grid.spread, rtol=1e-3, atol=1e-5)
+    assert fitted.predict(a, at=(20, 30)).center.shape == (1, 20, 30)
+
+
+def test_predictions_follow_the_symmetries(fitted):
+    a = grid_functions(1, seed=4)[0]["a"]
+    band = fitted.predict(a)
+    for g in square():
+        turned = fitted.predict(g.apply({"a": a[None]})["a"][0])
+        back = g.undo(torch.from_numpy(turned.center)[None], False)[0].numpy()
+        np.testing.assert_allclose(back, band.center, atol=1e-4)
+        spread = g.undo(torch.from_numpy(turned.spread)[None, None], False)[0, 0].numpy()
+        np.testing.assert_allclose(spread, band.spread, rtol=1e-3)
+
+
+def test_the_papers_split_and_a_trained_foreign_base():
+    functions = grid_functions(40)
+    paper = UQNO(small()).fit(functions, crossfit=None, **QUICK)
+    assert paper.calibrate(grid_functions(60, seed=1), 0.1, 0.1).scale > 0
+
+    class Square(torch.nn.Module):
+        def forward(self, a):
+            return a**2
+
+    foreign = UQNO(Square()).fit(functions, **QUICK)  # taken as trained
+    foreign.calibrate(grid_functions(60, seed=1), 0.1, 0.1)
+    a = functions[0]["a"]
+    np.testing.assert_array_equal(foreign.predict(a).center, (a**2).numpy())
+    with pytest.raises(ValueError, match="on the grid of a only"):
+        foreign.predict(a, at=33)
+
+
+def test_crossfit_never_shows_a_function_to_its_own_operator():
+    """The residuals that E learns from are those of operators that have not seen the function."""
+    seen_residuals = {}
+
+    class Spy(ExactRadius):
+        def fit(self, base, residuals, options):
+            seen_residuals["all"] = residuals
+
+    functions = grid_functions(20)
+    model = UQNO(small(), Spy()).fit(functions, crossfit=2, epochs=60, progress=False,
+                                     batch_size=4, validation=0.0)  # fmt: skip
+    honest = seen_residuals["all"]
+    assert len(honest) == 20
+    own = model._residuals(model.base.operator, functions)
+    error = [
+        float(
+            np.mean(
+                [(s["u"] - c).square().mean() for s, c in zip(functions, r.centers, strict=True)]
+            )
+        )
+        for r in (honest, own)
+    ]
+    assert error[0] > error[1]
+
+
+def test_features_of_the_users_own_reach_the_radius():
+    calls = []
+
+    def laplacian(batch, center):
+        calls.append(center.shape)
+        return center.diff(n=2, dim=-1, prepend=center[..., :1], append=center[..., -1:])
+
+    model = UQNO(small(), features=[laplacian]).fit(grid_functions(20), **QUICK)
+    model.calibrate(grid_functions(30, seed=1), 0.2, 0.2)
+    assert model.radius.operator.module.in_channels == 3
+    assert calls
+
+
+def test_a_leak_is_refused_by_index():
+    functions = grid_functions(40)
+    model = UQNO(small()).fit(functions, **QUICK)
+    fresh = grid_functions(58, seed=1)
+    with pytest.raises(ValueError, match=r"2 of 60 calibration functions.*\[58, 59\]"):
+        model.calibrate([*fresh, functions[3], functions[30]], 0.1, 0.1)
+
+
+def test_the_order_of_steps_is_enforced():
+    a = grid_functions(1)[0]["a"]
+    model = UQNO(small())
+    with pytest.raises(ValueError, match=r"not fitted: call model.fit"):
+        model.predict(a)
+    with pytest.raises(ValueError, match="not fitted"):
+        model.calibrate(grid_functions(30), 0.1, 0.1)
+    with pytest.raises(ValueError, match="not fitted"):
+        model.save("nowhere")
+    model.fit(grid_functions(20), **QUICK)
+    with pytest.raises(ValueError, match=r"not calibrated: call model.calibrate"):
+        model.predict(a)
+    model.calibrate(grid_functions(30, seed=1), 0.2, 0.2)
+    with pytest.raises(ValueError, match=r"expected \(channel, \*grid\)"):
+        model.predict(a[0])
+    with pytest.raises(ValueError, match="floor = 2"):
+        QuantileRadius(floor=2)
+
+
+# --- files ----------------------------------------------------------------------------------
+
+
+def same(one, other):
+    np.testing.assert_array_equal(one.center, other.center)
+    np.testing.assert_array_equal(one.spread, other.spread)
+    assert one.calibration == other.calibration
+
+
+def test_save_load_and_predict_in_a_fresh_process(fitted, tmp_path):
+    a = grid_functions(1, seed=5)[0]["a"]
+    fitted.save(tmp_path / "model")
+    fitted.save(tmp_path / "model")  # an older one is replaced
+    assert sorted(f.name for f in (tmp_path / "model").iterdir()) == [
+        "README.txt", "base.safetensors", "model.json", "radius.safetensors"]  # fmt: skip
+    assert list(tmp_path.iterdir()) == [tmp_path / "model"]
+    np.save(tmp_path / "a.npy", a.numpy())
+    code = f"""
+import numpy as np, uqno
+band = uqno.UQNO.load({str(tmp_path / "model")!r}).predict(np.load({str(tmp_path / "a.npy")!r}))
+np.savez({str(tmp_path / "band.npz")!r}, center=band.center, spread=band.spread)
+print(band.calibration.to_json())
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    found, expected = np.load(tmp_path / "band.npz"), fitted.predict(a)
+    np.testing.assert_allclose(found["center"], expected.center, atol=1e-6)
+    np.testing.assert_allclose(found["spread"], expected.spread, rtol=1e-5)
+    assert json.loads(done.stdout)["scale"] == expected.calibration.scale
+    same(UQNO.load(tmp_path / "model").predict(a), expected)
+
+
+def test_a_loaded_model_still_knows_what_it_was_trained_on(fitted, tmp_path):
+    fitted.save(tmp_path / "model")
+    again = UQNO.load(tmp_path / "model")
+    with pytest.raises(ValueError, match="5 of 5 calibration functions"):
+        again.calibrate(grid_functions(5), 0.1, 0.1)
+
+
+def test_a_module_of_the_users_own_is_passed_to_load(tmp_path):
+    class Scaled(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.factor = torch.nn.Parameter(torch.ones(()))
+
+        def forward(self, a):
+            return self.factor * a**2
+
+    base = Scaled()
+    with torch.no_grad():
+        base.factor.fill_(1.25)
+    model = UQNO(base).fit(grid_functions(20), **QUICK)
+    model.calibrate(grid_functions(30, seed=1), 0.2, 0.2)
+    model.save(tmp_path / "model")
+    a = grid_functions(1, seed=6)[0]["a"]
+    same(UQNO.load(tmp_path / "model", base=Scaled()).predict(a), model.predict(a))
+    with pytest.raises(ValueError, match=r"the base .* is a Scaled.*base=Scaled"):
+        UQNO.load(tmp_path / "model")
+
+
+def test_features_must_be_passed_to_load(tmp_path):
+    model = UQNO(small(), features=[lambda batch, center: center]).fit(grid_functions(20), **QUICK)
+    model.save(tmp_path / "model")
+    with pytest.raises(ValueError, match="saved with 1 features, got 0"):
+        UQNO.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda f: (f / "model.json").unlink(), "has no model.json"),
+        (lambda f: (f / "model.json").write_text("{"), "is damaged: not JSON"),
+        (lambda f: (f / "model.json").write_text("{}"), "not a model of uqno"),
+        (lambda f: (f / "base.safetensors").unlink(), "base.safetensors is missing"),
+        (lambda f: (f / "radius.safetensors").write_bytes(b"x"), "checksum is wrong"),
+        (
+            lambda f: (f / "model.json").write_text(
+                (f / "model.json").read_text().replace('"version": 1', '"version": 2', 1)
+            ),
+            "format version 2, this uqno reads 1",
+        ),
+        (
+            lambda f: (f / "model.json").write_text(
+                (f / "model.json").read_text().replace('"seen"', '"unseen"', 1)
+            ),
+            "lacks seen",
+        ),
+    ],
+)
+def test_a_damaged_model_is_refused_by_name(damage, said, fitted, tmp_path):
+    fitted.save(tmp_path / "model")
+    damage(tmp_path / "model")
+    with pytest.raises(ValueError, match=said):
+        UQNO.load(tmp_path / "model")
+
+
+def test_saving_over_something_else_is_refused(fitted, tmp_path):
+    (tmp_path / "thesis.tex").write_text("precious")
+    with pytest.raises(ValueError, match="something else than a model"):
+        fitted.save(tmp_path)
+    assert (tmp_path / "thesis.tex").read_text() == "precious"
+
+
+def test_an_operator_keeps_its_fields_through_save_and_load(tmp_path):
+    base = Operator(small(), fields={"a": "permeability"}, normalise=("permeability",))
+    functions = [{"permeability": s["a"], **s} for s in grid_functions(20)]
+    model = UQNO(base).fit(functions, **QUICK)
+    model.save(tmp_path / "model")
+    assert UQNO.load(tmp_path / "model").base.operator.fields == {"a": "permeability"}
