@@ -86,7 +86,7 @@ def functions(n: int) -> int:
 
 def real(name: str, where: str, values: Any) -> Floats:
     """`values` as float32 or float64 in native byte order; a view where possible."""
-    if np.ma.is_masked(values):
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise ValueError(f"{name} of {where} has masked values: leave the masked points out")
     array = np.asarray(values)
     if array.dtype.kind not in "fiub":

@@ -5,15 +5,12 @@ Every ratio is compared as a float64 number, whatever the input's precision.
 
 from __future__ import annotations
 
-import os
 import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from heapq import heappush, heappushpop
 from math import ceil, floor, sqrt
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +21,8 @@ from uqno.conformal.functions import Block, Functions
 
 Reals = NDArray[np.float64]
 Integers = NDArray[np.int64]
-S = TypeVar("S")
-T = TypeVar("T")
 
-# From this many points on, a function's score is found by a bracket from a sample, in threads.
+# From this many points on, a function's score is found by a bracket from a sample of them.
 LARGE = 2**15
 SAMPLE = 2**10
 
@@ -132,20 +127,17 @@ def each_score(
 ) -> Iterator[tuple[int, Reals]]:
     """(points, scores) block by block; with `largest`, −∞ stands for "not above its floor"."""
 
-    def ranked() -> Iterator[tuple[Block, Integers]]:
-        for block in functions.blocks():
-            k = np.asarray(rank_of(block.points))
-            checks.point_rank(k, block.points, next(block.names()))
-            yield block, k
-
-    def work(item: tuple[Block, Integers]) -> tuple[int, Reals]:
+    ranks: dict[int, Integers] = {}  # of functions of m points, found once
+    for block in functions.blocks():
+        m = block.points
+        if m not in ranks:
+            ranks[m] = np.asarray(rank_of(m))
+            checks.point_rank(ranks[m], m, next(block.names()))
         floor = -np.inf if largest is None else largest.floor
-        return item[0].points, _block_scores(*item, floor)
-
-    for points, scores in in_threads(work, ranked(), lambda item: item[0].points >= LARGE):
+        scores = _block_scores(block, ranks[m], floor)
         if largest is not None:
             largest.add(scores)
-        yield points, scores
+        yield m, scores
 
 
 def _block_scores(block: Block, k: Integers, floor: float) -> Reals:
@@ -163,7 +155,7 @@ def _block_scores(block: Block, k: Integers, floor: float) -> Reals:
 
 
 class _Scratch(threading.local):
-    """Buffers that live as long as their thread: fresh ones would cost more than the arithmetic."""
+    """Buffers kept for the next function: fresh ones would cost more than the arithmetic."""
 
     def __init__(self) -> None:
         self.buffers: dict[tuple[str, np.dtype[Any]], NDArray[Any]] = {}
@@ -173,9 +165,6 @@ class _Scratch(threading.local):
         if key not in self.buffers or self.buffers[key].size < size:
             self.buffers[key] = np.empty(size, dtype)
         return self.buffers[key][:size]
-
-    def clear(self) -> None:
-        self.buffers.clear()
 
 
 _scratch = _Scratch()
@@ -194,10 +183,11 @@ def _large_score(error: Floats, radius: Floats, k: int, floor: float) -> float |
             np.divide(error, radius, out=ratio)
     except FloatingPointError:
         return None
-    if not (_finite_nonnegative(radius) and _finite_nonnegative(error)):
+    # A finite ratio ≥ 0 to a finite radius > 0 is that of a finite error ≥ 0.
+    if not (_finite_nonnegative(ratio) and _finite_nonnegative(radius)):
         return None
     if floor > -np.inf:
-        above = _scratch.take("above", ratio.size, np.bool_)
+        above = _scratch.take("below", ratio.size, np.bool_)
         np.greater_equal(ratio, ratio.dtype.type(floor), out=above)
         if np.count_nonzero(above) <= ratio.size - k:
             return -np.inf
@@ -214,40 +204,41 @@ def _large_score(error: Floats, radius: Floats, k: int, floor: float) -> float |
 def _narrowed(values: Floats, place: int) -> tuple[Any, int]:
     """An index of few values that hold the `place`-th smallest (from 0), and its place in them.
 
-    A plain selection branches at every value; a few comparisons of all with one do not.
+    A plain selection branches at every value; a few comparisons of all with one do not. A sample
+    gives a first guess and how far apart neighbours are there; counting how many values lie
+    below the guess tells how many neighbours to move on; a second count leaves few between.
     """
-    above = _scratch.take("above", values.size, np.bool_)
-    under = _scratch.take("under", values.size, np.bool_)
-    low, high = _bracket(values, place, above)
-    np.greater_equal(values, low, out=above)
-    below = values.size - int(np.count_nonzero(above))
-    np.less_equal(values, high, out=under)
-    inside = np.flatnonzero(np.logical_and(above, under, out=above))
-    if not below <= place < below + inside.size:
+    guess, step = _first_guess(values, place)
+    below = _scratch.take("below", values.size, np.bool_)
+    number = np.count_nonzero(np.less(values, guess, out=below))
+    guess = values.dtype.type(guess - (number - place) * step)
+    number = np.count_nonzero(np.less(values, guess, out=below))
+    off = number - place  # the answer is the off-th below the guess, or the (1 − off)-th above
+    reach = step * (1.5 * abs(off) + 4 * sqrt(abs(off)) + 16)
+    between = _scratch.take("between", values.size, np.bool_)
+    if off > 0:
+        np.greater_equal(values, values.dtype.type(guess - reach), out=between)
+        inside = np.flatnonzero(np.logical_and(between, below, out=between))
+        first = number - inside.size
+    else:
+        np.less_equal(values, values.dtype.type(guess + reach), out=between)
+        inside = np.flatnonzero(np.greater(between, below, out=between))
+        first = number
+    if not first <= place < first + inside.size:
         return slice(None), place  # misled: a plain selection among all
-    return inside, place - below
+    return inside, place - first
 
 
-def _bracket(values: Floats, place: int, scratch: NDArray[np.bool_]) -> tuple[float, float]:
-    """Two values that very likely enclose the `place`-th smallest, and few others.
-
-    A sample gives a first guess and how far apart neighbours are there; counting how many
-    values lie below the guess tells how many neighbours to move on. Twice that is close.
-    """
+def _first_guess(values: Floats, place: int) -> tuple[np.floating[Any], float]:
+    """The value at `place` by a sample, and the mean distance of neighbours around it."""
     m = values.size
     sample = np.sort(values[:: m // SAMPLE])
     share = (place + 0.5) / m
     spread = 3 * sqrt(share * (1 - share) * sample.size) + 1
-    low, high = floor(share * sample.size - spread), ceil(share * sample.size + spread)
-    if low < 0 or high >= sample.size:
-        return (sample[low] if low >= 0 else 0.0), (sample[high] if high < sample.size else np.inf)
+    low = max(0, floor(share * sample.size - spread))
+    high = min(sample.size - 1, ceil(share * sample.size + spread))
     step = float(sample[high] - sample[low]) * sample.size / (m * (high - low))
-    guess, margin = float(sample[int(share * sample.size)]), 0.0
-    for _ in range(2):
-        off = int(np.count_nonzero(np.less(values, values.dtype.type(guess), out=scratch))) - place
-        guess -= off * step
-        margin = step * (abs(off) / 2 + 4 * sqrt(abs(off)) + 16)
-    return guess - margin, guess + margin
+    return sample[min(int(share * sample.size), sample.size - 1)], step
 
 
 # --- weighted scores ------------------------------------------------------------------------
@@ -269,12 +260,10 @@ def each_weighted_score(
 ) -> Iterator[tuple[int, Reals]]:
     """(points, scores (functions, shares)) block by block."""
 
-    def work(block: Block) -> tuple[int, Reals]:
+    for block in functions.blocks():
         rows = zip(_block_ratios(block), block.weights or (), strict=True)
         scores = [[weighted_quantile(r, w, share) for share in shares] for r, w in rows]
-        return block.points, np.array(scores)
-
-    return in_threads(work, functions.blocks(), lambda block: block.points >= LARGE)
+        yield block.points, np.array(scores)
 
 
 def weighted_quantile(values: Reals, weights: Reals, share: Fraction) -> float:
@@ -327,48 +316,12 @@ def coverage(error: Any, radius: Any, scale: float, weights: Any = None) -> Real
     array([0.75])
     """
     checks.scale(scale)
-
-    def work(block: Block) -> Reals:
+    parts = [np.empty(0)]
+    for block in Functions(error, radius, weights).blocks():
         inside = _block_ratios(block) <= scale
         if block.weights is None:
-            return np.asarray(np.count_nonzero(inside, axis=1) / block.points)
-        rows = zip(inside, block.weights, strict=True)
-        return np.array([w[i].sum() / w.sum() for i, w in rows])
-
-    blocks = Functions(error, radius, weights).blocks()
-    parts = list(in_threads(work, blocks, lambda block: block.points >= LARGE))
-    return np.concatenate(parts) if parts else np.empty(0)
-
-
-# --- threads --------------------------------------------------------------------------------
-
-
-def in_threads(
-    work: Callable[[S], T], items: Iterable[S], worth_it: Callable[[S], bool]
-) -> Iterator[T]:
-    """`work(item)` in order; large items in threads, few of them in flight."""
-    workers = min(4, _cores())
-    pending: deque[Future[T]] = deque()
-    pool = ThreadPoolExecutor(workers)
-    try:
-        for item in items:
-            if worth_it(item):
-                pending.append(pool.submit(work, item))
-                if len(pending) > workers:
-                    yield pending.popleft().result()
-            else:
-                while pending:
-                    yield pending.popleft().result()
-                yield work(item)
-        while pending:
-            yield pending.popleft().result()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-        _scratch.clear()
-
-
-def _cores() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on macOS and Windows
-        return os.cpu_count() or 1
+            parts.append(np.asarray(np.count_nonzero(inside, axis=1) / block.points))
+        else:
+            rows = zip(inside, block.weights, strict=True)
+            parts.append(np.array([w[i].sum() / w.sum() for i, w in rows]))
+    return np.concatenate(parts)
