@@ -5,7 +5,6 @@ Every ratio is compared as a float64 number, whatever the input's precision.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from heapq import heappush, heappushpop
@@ -128,21 +127,22 @@ def each_score(
     """(points, scores) block by block; with `largest`, −∞ stands for "not above its floor"."""
 
     ranks: dict[int, Integers] = {}  # of functions of m points, found once
+    scratch = Scratch()
     for block in functions.blocks():
         m = block.points
         if m not in ranks:
             ranks[m] = np.asarray(rank_of(m))
             checks.point_rank(ranks[m], m, next(block.names()))
         floor = -np.inf if largest is None else largest.floor
-        scores = _block_scores(block, ranks[m], floor)
+        scores = _block_scores(block, ranks[m], floor, scratch)
         if largest is not None:
             largest.add(scores)
         yield m, scores
 
 
-def _block_scores(block: Block, k: Integers, floor: float) -> Reals:
+def _block_scores(block: Block, k: Integers, floor: float, scratch: Scratch) -> Reals:
     if k.ndim == 0 and block.radius.shape[0] == 1 and block.points >= LARGE:
-        score = _large_score(block.error[0], block.radius[0], int(k), floor)
+        score = _large_score(block.error[0], block.radius[0], int(k), floor, scratch)
         if score is not None:
             return np.array([score])
     r = _block_ratios(block)
@@ -154,7 +154,7 @@ def _block_scores(block: Block, k: Integers, floor: float) -> Reals:
     return np.sort(r[:, low:], axis=1)[:, k - 1 - low]
 
 
-class _Scratch(threading.local):
+class Scratch:
     """Buffers kept for the next function: fresh ones would cost more than the arithmetic."""
 
     def __init__(self) -> None:
@@ -167,17 +167,16 @@ class _Scratch(threading.local):
         return self.buffers[key][:size]
 
 
-_scratch = _Scratch()
-
-
-def _large_score(error: Floats, radius: Floats, k: int, floor: float) -> float | None:
+def _large_score(
+    error: Floats, radius: Floats, k: int, floor: float, scratch: Scratch
+) -> float | None:
     """The k-th smallest of many ratios, or −∞ if that does not exceed `floor`.
 
     None where something asks for the careful way: a zero radius, a negative or bad number.
     Division rounds monotonically, so float32 ratios are in the order of the exact ones up to
     ties, and only the ties are divided again in float64.
     """
-    ratio = _scratch.take("ratio", error.size, np.result_type(error, radius))
+    ratio = scratch.take("ratio", error.size, np.result_type(error, radius))
     try:
         with np.errstate(divide="raise", invalid="raise", over="raise"):
             np.divide(error, radius, out=ratio)
@@ -187,11 +186,11 @@ def _large_score(error: Floats, radius: Floats, k: int, floor: float) -> float |
     if not (_finite_nonnegative(ratio) and _finite_nonnegative(radius)):
         return None
     if floor > -np.inf:
-        above = _scratch.take("below", ratio.size, np.bool_)
+        above = scratch.take("below", ratio.size, np.bool_)
         np.greater_equal(ratio, ratio.dtype.type(floor), out=above)
         if np.count_nonzero(above) <= ratio.size - k:
             return -np.inf
-    inside, place = _narrowed(ratio, k - 1)
+    inside, place = _narrowed(ratio, k - 1, scratch)
     candidates = ratio[inside]
     value = np.partition(candidates, place)[place]
     ties = np.flatnonzero(candidates == value)
@@ -201,7 +200,7 @@ def _large_score(error: Floats, radius: Floats, k: int, floor: float) -> float |
     return float(np.partition(exact, rank)[rank])
 
 
-def _narrowed(values: Floats, place: int) -> tuple[Any, int]:
+def _narrowed(values: Floats, place: int, scratch: Scratch) -> tuple[Any, int]:
     """An index of few values that hold the `place`-th smallest (from 0), and its place in them.
 
     A plain selection branches at every value; a few comparisons of all with one do not. A sample
@@ -209,13 +208,13 @@ def _narrowed(values: Floats, place: int) -> tuple[Any, int]:
     below the guess tells how many neighbours to move on; a second count leaves few between.
     """
     guess, step = _first_guess(values, place)
-    below = _scratch.take("below", values.size, np.bool_)
+    below = scratch.take("below", values.size, np.bool_)
     number = np.count_nonzero(np.less(values, guess, out=below))
     guess = values.dtype.type(guess - (number - place) * step)
     number = np.count_nonzero(np.less(values, guess, out=below))
     off = number - place  # the answer is the off-th below the guess, or the (1 − off)-th above
     reach = step * (1.5 * abs(off) + 4 * sqrt(abs(off)) + 16)
-    between = _scratch.take("between", values.size, np.bool_)
+    between = scratch.take("between", values.size, np.bool_)
     if off > 0:
         np.greater_equal(values, values.dtype.type(guess - reach), out=between)
         inside = np.flatnonzero(np.logical_and(between, below, out=between))
@@ -226,7 +225,7 @@ def _narrowed(values: Floats, place: int) -> tuple[Any, int]:
         first = number
     if not first <= place < first + inside.size:
         return slice(None), place  # misled: a plain selection among all
-    return inside, place - first
+    return inside, place - int(first)
 
 
 def _first_guess(values: Floats, place: int) -> tuple[np.floating[Any], float]:
