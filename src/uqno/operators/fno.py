@@ -152,7 +152,7 @@ class FNO(nn.Module):
     ) -> Iterator[Tensor]:
         """Every pointwise path at the points, the integrals from the grid's coefficients."""
         basis_size = coefficients[0].shape[1]
-        for some in pieces(points.shape[-2], 4 * a.shape[0] * basis_size, a.device):
+        for some in pieces(points.shape[-2], a.shape[0] * basis_size // 4, a.device):
             x = points[..., some, :]
             given = multilinear(a, axes, x) if a_points is None else a_points[..., some].to(a)
             basis = self.fourier.at(x)
