@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+import xarray
 from scipy import stats
 
 from tests.analytic import ExactRadius, double, noisy_functions
@@ -332,3 +333,69 @@ def test_an_operator_keeps_its_fields_through_save_and_load(tmp_path):
     model = UQNO(base).fit(functions, **QUICK)
     model.save(tmp_path / "model")
     assert UQNO.load(tmp_path / "model").base.operator.fields == {"a": "permeability"}
+
+
+# --- command line ---------------------------------------------------------------------------
+
+
+def command(*arguments, cwd):
+    return subprocess.run(
+        [sys.executable, "-c", "from uqno.cli import main; main()", *map(str, arguments)],
+        capture_output=True, text=True, cwd=cwd,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def saved(fitted, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("saved")
+    fitted.save(folder / "model")
+    a = np.stack([f["a"].numpy() for f in grid_functions(2, seed=7)])
+    np.savez(folder / "inputs.npz", a=a)
+    np.savez(folder / "one.npz", a=a[0])
+    xarray.Dataset({"a": (("function", "channel", "x", "y"), a)}).to_netcdf(folder / "inputs.nc")
+    (folder / "points.csv").write_text("x,y\n0.1,0.2\n0.5,0.5\n0.9,0.3\n")
+    (folder / "bad.csv").write_text("x,y\n0.1,here\n")
+    return folder
+
+
+@pytest.mark.parametrize("name", ["inputs.npz", "inputs.nc"])
+def test_predict_on_the_command_line(name, saved, fitted):
+    done = command("predict", "model", name, "--alpha", 0.2, "--out", "band.nc", cwd=saved)
+    assert done.returncode == 0, done.stderr
+    expected = fitted.predict(np.load(saved / "inputs.npz")["a"], alpha=0.2)
+    with xarray.open_dataset(saved / "band.nc") as found:
+        np.testing.assert_allclose(found["prediction"], expected.center[:, 0], atol=1e-5)
+        np.testing.assert_allclose(found["radius"], expected.radius, rtol=1e-4)
+    assert expected.guarantee in " ".join(done.stdout.split())
+
+
+def test_predict_at_points_and_resolutions_on_the_command_line(saved, fitted):
+    done = command("predict", "model", "one.npz", "--at", "points.csv", "--out", "p.npz", "--json",
+                   cwd=saved)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    points = [[0.1, 0.2], [0.5, 0.5], [0.9, 0.3]]
+    expected = fitted.predict(np.load(saved / "one.npz")["a"], at=np.array(points))
+    np.testing.assert_allclose(np.load(saved / "p.npz")["prediction"].ravel(), expected.center[0],
+                               atol=1e-5)  # fmt: skip
+    assert json.loads(done.stdout)["functions"] == 1
+    finer = command("predict", "model", "one.npz", "--at", "33", "--out", "f.vtr", cwd=saved)
+    assert finer.returncode == 0, finer.stderr
+    assert (saved / "f.vtr").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("model", "one.npz", "--out", "band.txt"), "must end in one of .nc, .npz"),
+        (("nothing", "one.npz"), "nothing is not a model"),
+        (("model", "nothing.npz"), "nothing.npz does not exist"),
+        (("model", "one.npz", "--at", "bad.csv"), "line 1 is '0.1,here'"),
+        (("model", "one.npz", "--at", "none.csv"), "none.csv does not exist"),
+        (("model", "one.npz", "--alpha", 0.5), "no calibration for alpha = 0.5"),
+    ],
+)
+def test_errors_of_predict_are_one_line(arguments, said, saved):
+    failed = command("predict", *arguments, cwd=saved)
+    assert failed.returncode == 2
+    assert said in failed.stderr
+    assert failed.stderr.count("\n") == 1

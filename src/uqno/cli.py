@@ -158,6 +158,63 @@ def calibrate(
     out.print(f"written to {escape(str(to))}", soft_wrap=True)
 
 
+@app.command()
+def predict(
+    model: Annotated[Path, typer.Argument(help="The folder of a calibrated model.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help=".npz, NetCDF or .zarr with `a`, (channel, *grid) or (functions, channel, *grid); "
+            "or with the fields of one geometry."
+        ),
+    ],
+    at: Annotated[
+        str | None,
+        typer.Option(help="Where: a CSV file of points, or a resolution such as 421 or 85,43."),
+    ] = None,
+    alpha: Annotated[float | None, typer.Option(help="Which of several calibrations.")] = None,
+    delta: Annotated[float | None, typer.Option(help="Which of several calibrations.")] = None,
+    to: Annotated[Path, typer.Option("--out", help="A .nc, .npz, .vtp or .vtr file.")] = Path(
+        "band.nc"
+    ),
+    as_json: Json = False,
+) -> None:
+    """Predict functions with their calibrated band."""
+    from uqno.data.files import read_arrays, read_points
+
+    writers = {".nc": "to_netcdf", ".npz": "to_npz", ".vtp": "to_vtk", ".vtr": "to_vtk"}
+    if to.suffix not in writers:
+        raise ValueError(f"--out {to} must end in one of {', '.join(writers)}")
+    where = None if at is None else _resolution(at) or read_points(at)
+    fields = read_arrays(file)
+    from uqno.model import UQNO
+
+    loaded = UQNO.load(model)
+    band = loaded.predict_fields(fields, where, alpha=alpha, delta=delta)
+    getattr(band, writers[to.suffix])(to)
+    if as_json:
+        said = {
+            "out": str(to),
+            "functions": len(band) if band.is_batch else 1,
+            "bandwidth": band.bandwidth,
+            "scale": band.calibration.scale,
+            "guarantee": band.guarantee,
+        }
+        out.print_json(json.dumps(said))
+        return
+    out.print(escape(repr(band)))
+    out.print(f"[green]{escape(band.guarantee)}[/]")
+    out.print(f"written to {escape(str(to))}", soft_wrap=True)
+
+
+def _resolution(at: str) -> tuple[int, ...] | int | None:
+    parts = at.split(",")
+    if not all(p.strip().isdigit() for p in parts):
+        return None
+    sizes = tuple(int(p) for p in parts)
+    return sizes[0] if len(sizes) == 1 else sizes
+
+
 @data_app.command()
 def example(
     to: Annotated[Path, typer.Option("--out", help="A .npz file.")] = Path("data/example.npz"),

@@ -253,6 +253,24 @@ class UQNO:
             center, spread = center[0], spread[0]
         return Band(center, spread, calibration, coordinates, weights=weights)
 
+    def predict_fields(
+        self,
+        fields: Mapping[str, Array],
+        at: int | Sequence[int] | Array | None = None,
+        **which: float | None,
+    ) -> Band:
+        """`predict` from the arrays of a file: `a`, or the fields of one geometry."""
+        if "a" in fields:
+            return self.predict(fields["a"], at, **which)  # type: ignore[arg-type]
+        if "points" not in fields:
+            raise ValueError(
+                f"expected the variable a, or points and normals of a geometry; found "
+                f"{', '.join(sorted(fields)) or 'none'}"
+            )
+        sample = {name: torch.from_numpy(np.asarray(x)) for name, x in fields.items()}
+        sample = {n: x.float() if x.is_floating_point() else x for n, x in sample.items()}
+        return self.predict(sample, at, **which)  # type: ignore[arg-type]
+
     def calibration(self, alpha: float | None = None, delta: float | None = None) -> Calibration:
         """The calibration for (α, δ); the first one by default."""
         if not self.calibrations:
@@ -273,6 +291,9 @@ class UQNO:
     def _as_batch(self, a: Tensor | Array | Sample) -> tuple[dict[str, Tensor], bool]:
         """Fields with a leading batch axis, and whether there was none."""
         if isinstance(a, Mapping):
+            module = self.base.operator.module
+            if isinstance(module, GINO) and "grid_neighbours" not in a:
+                a = module.prepare_geometry(a)
             if "a" not in a or a["a"].ndim == self._dimensions() + 1:
                 batch = self.base.operator.collate([a])
                 return {n: f for n, f in batch.items() if n != "u"}, True

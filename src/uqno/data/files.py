@@ -192,8 +192,8 @@ def _dataset_variables(path: Path, dataset: Any) -> dict[str, Rows]:
         raise ValueError(
             f"{path}: radius must not have the dimension component: one radius a point"
         )
-    wanted = ("prediction", "truth", "radius", "weights")
-    return {n: _variable_rows(n, dataset[n], path) for n in wanted if n in dataset.variables}
+    names = [n for n in dataset.variables if n not in dataset.dims]
+    return {str(n): _variable_rows(str(n), dataset[n], path) for n in names if dataset[n].ndim}
 
 
 def _variable_rows(name: str, variable: Any, path: Path) -> Rows:
@@ -211,6 +211,35 @@ def _variable_rows(name: str, variable: Any, path: Path) -> Rows:
             ) from None
 
     return Rows(name, variable.shape, variable.dtype, max(slab, SLAB_BYTES // row_bytes), read)
+
+
+def read_arrays(path: str | Path) -> dict[str, Array]:
+    """All variables of a .npz, NetCDF or zarr file, in memory."""
+    with open_variables(Path(path)) as variables:
+        return {name: np.array(rows[: len(rows)]) for name, rows in variables.items()}
+
+
+def read_points(path: str | Path) -> NDArray[np.float64]:
+    """Coordinates (points, d) from a CSV file, with or without a line of names."""
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"{path} does not exist")
+    lines = [line for line in path.read_text(encoding="utf8").splitlines() if line.strip()]
+    if lines and not _are_numbers(lines[0]):
+        lines = lines[1:]
+    bad = [i for i, line in enumerate(lines) if not _are_numbers(line)]
+    widths = {line.count(",") for line in lines}
+    if not lines or bad or len(widths) > 1:
+        where = f"line {bad[0] + 1} is {lines[bad[0]]!r}" if bad else f"{len(lines)} lines"
+        raise ValueError(f"{path}: expected equally many numbers in each line, got {where}")
+    return np.array([[float(x) for x in line.split(",")] for line in lines])
+
+
+def _are_numbers(line: str) -> bool:
+    try:
+        return all(np.isfinite(float(x)) for x in line.split(","))
+    except ValueError:
+        return False
 
 
 def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
