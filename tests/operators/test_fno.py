@@ -198,3 +198,15 @@ def test_errors_state_value_bound_and_remedy() -> None:
         fno(a, points=torch.zeros(4, 2), a_points=torch.zeros(2, 1, 4))
     with pytest.raises(ValueError, match="layers=0"):
         FNO(1, 1, layers=0)
+
+
+@pytest.mark.parametrize("shape", [(21,), (21, 17), (13, 11, 9)])
+def test_tiles_give_the_same_function(shape, monkeypatch):
+    torch.manual_seed(0)
+    fno = FNO(2, 1, modes=(6,) * len(shape), width=8, channel_mlp=0.5).eval()
+    a = torch.randn(2, 2, *shape)
+    with torch.no_grad():
+        whole, features = fno(a), fno.features(a)
+        monkeypatch.setattr("uqno.operators.fno.TILE", 60)
+        torch.testing.assert_close(fno(a), whole, atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(fno.features(a), features, atol=1e-5, rtol=1e-4)

@@ -9,7 +9,19 @@ from torch import Tensor, nn
 from uqno.operators.block import Blocks, mlp_layers
 from uqno.operators.interpolate import multilinear
 from uqno.operators.pointwise import mlp, pieces
-from uqno.operators.spectral import Coordinates, full_precision, make_fourier
+from uqno.operators.spectral import (
+    Coordinates,
+    Matrices,
+    analyse_others,
+    full_precision,
+    make_fourier,
+    multiply,
+    synthesise,
+    transform_first,
+)
+
+# Grid points at full width at once, without gradients; larger grids pass by in tiles.
+TILE = 1 << 19
 
 
 class FNO(nn.Module):
@@ -97,7 +109,7 @@ class FNO(nn.Module):
         """
         hidden = self._hidden(a, coordinates, points, a_points)
         outputs = (mlp(v, self.projection, self._fused) for v in hidden)
-        return _assemble(outputs, points is None)
+        return _assemble(outputs)
 
     def features(
         self,
@@ -108,7 +120,7 @@ class FNO(nn.Module):
     ) -> Tensor:
         """φ (batch, hidden, *points) of which the answer is `last`: u = W φ + b at every point."""
         hidden = self._hidden(a, coordinates, points, a_points)
-        return _assemble((self.projection[:-1](v) for v in hidden), points is None)
+        return _assemble(self.projection[:-1](v) for v in hidden)
 
     @property
     def _fused(self) -> bool:
@@ -129,6 +141,9 @@ class FNO(nn.Module):
         shape = a.shape[2:]
         matrices = self.fourier.matrices(shape, a, coordinates)
         axes = tuple(coordinates) if coordinates is not None else self.fourier.grid(shape, a)
+        if points is None and not torch.is_grad_enabled() and a[:, 0].numel() > 2 * TILE:
+            yield from self._in_tiles(a, axes, matrices)
+            return
         mesh = torch.stack(torch.meshgrid(*(x.to(a) for x in axes), indexing="ij"), dim=-1)
         v = self._lift(a.movedim(1, -1), mesh)
         if points is None:
@@ -141,6 +156,48 @@ class FNO(nn.Module):
                 v = block.fused(v, None, matrices)[0] if self._fused else block(v, matrices)
         del v
         yield from self._at_points(a, axes, coefficients, points.to(a), a_points)
+
+    def _in_tiles(self, a: Tensor, axes: Coordinates, matrices: Matrices) -> Iterator[Tensor]:
+        """The grid a few rows at a time, for functions too large to hold at full width.
+
+        A layer's coefficients are sums over the rows; once they are known, the layer can be
+        computed on any rows again. So layer by layer all rows pass by, in bounded memory.
+        """
+        rows = max(1, TILE // (a[:, 0, 0].numel()))
+        tiles = [slice(i, i + rows) for i in range(0, a.shape[2], rows)]
+        coefficients: list[Tensor] = []
+        for block in self.blocks:
+            z = sum(
+                transform_first(
+                    self._rows(a, axes, matrices, some, coefficients).flatten(2),
+                    matrices[0][0][:, some],
+                )
+                for some in tiles
+            )
+            with full_precision(a):
+                r = analyse_others(cast(Tensor, z), matrices, self.width)
+                coefficients.append(multiply(r, block.conv.weight, block.conv.bias))
+        for some in tiles:
+            yield self._rows(a, axes, matrices, some, coefficients)
+
+    def _rows(
+        self,
+        a: Tensor,
+        axes: Coordinates,
+        matrices: Matrices,
+        some: slice,
+        coefficients: list[Tensor],
+    ) -> Tensor:
+        """The function on some rows after as many blocks as there are coefficients."""
+        mesh = torch.meshgrid(axes[0][some].to(a), *(x.to(a) for x in axes[1:]), indexing="ij")
+        v = self._lift(a[:, :, some].movedim(1, -1), torch.stack(mesh, dim=-1))
+        (analysis, synthesis), *others = matrices
+        here = ((analysis[:, some], synthesis[some]), *others)
+        for block, r in zip(self.blocks, coefficients, strict=False):
+            with full_precision(v):
+                integral = synthesise(r, here)
+            v = block.pointwise(v, integral, self._fused)
+        return v
 
     def _at_points(
         self,
@@ -207,7 +264,7 @@ class FNO(nn.Module):
             raise ValueError(f"expected a_points {expected}, got {tuple(a_points.shape)}")
 
 
-def _assemble(parts: Iterator[Tensor], grid: bool) -> Tensor:
-    """Channels-last pieces to (batch, channel, *points)."""
+def _assemble(parts: Iterator[Tensor]) -> Tensor:
+    """Channels-last pieces of the first dimension of points to (batch, channel, *points)."""
     values = [part.movedim(-1, 1) for part in parts]
-    return values[0] if grid else torch.cat(values, dim=2)
+    return values[0] if len(values) == 1 else torch.cat(values, dim=2)

@@ -14,9 +14,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from uqno.operators.spectral import full_precision
+from uqno.operators.spectral import full_precision, transform_first
 
-# Numbers a piece: 1 MB of float32, the second-level cache of a CPU core.
+# Numbers a piece: 1 MB of float32 a thread, the second-level cache of a CPU core.
 PIECE = {"cpu": 1 << 18}
 PIECE_ON_DEVICE = 1 << 26
 
@@ -24,16 +24,22 @@ _gelu = torch.ops.aten.gelu.out
 _gelu_backward = torch.ops.aten.gelu_backward.grad_input
 
 
+def piece_size(device: torch.device) -> int:
+    if device.type in PIECE:
+        return PIECE[device.type] * torch.get_num_threads()
+    return PIECE_ON_DEVICE
+
+
 def pieces(rows: int, width: int, device: torch.device) -> Iterator[slice]:
     """Slices of `rows` rows of `width` numbers, each about one piece."""
-    step = max(1, PIECE.get(device.type, PIECE_ON_DEVICE) // width)
+    step = max(1, piece_size(device) // width)
     return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
 
 
 def blocks(v: Tensor) -> Iterator[tuple[slice, slice]]:
     """(samples, rows) slices of v (batch, rows, width): whole samples, or rows of one sample."""
     (batch, rows, width), device = v.shape, v.device
-    if rows * width <= PIECE.get(device.type, PIECE_ON_DEVICE):
+    if rows * width <= piece_size(device):
         return ((samples, slice(0, rows)) for samples in pieces(batch, rows * width, device))
     return ((slice(i, i + 1), some) for i in range(batch) for some in pieces(rows, width, device))
 
@@ -88,7 +94,7 @@ class Analyse(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, v: Tensor, matrix: Tensor) -> tuple[Tensor, Tensor]:
         ctx.save_for_backward(matrix)
-        return v.view_as(v), torch.bmm(_each(matrix, v), v)
+        return v.view_as(v), transform_first(v, matrix)
 
     @staticmethod
     @once_differentiable
@@ -96,7 +102,7 @@ class Analyse(torch.autograd.Function):
         (matrix,) = ctx.saved_tensors
         with full_precision(gv):
             # `gv` was made by SkipAndSum.backward for this node alone: adding in place is safe.
-            return gv.baddbmm_(_each(matrix.t(), gz), gz), None
+            return _add_product(gv, matrix.t(), gz), None
 
 
 class SkipAndSum(torch.autograd.Function):
@@ -127,14 +133,14 @@ class SkipAndSum(torch.autograd.Function):
             for samples, rows in blocks(gw):
                 g = gw[samples, rows]
                 if gz_next is not None:
-                    g.baddbmm_(_each(F[:, rows].t(), g), gz_next[samples])
+                    _add_product(g, F[:, rows].t(), gz_next[samples])
                 if ctx.activate:
                     pre = torch.empty_like(g)
                     _skip_and_sum(v, z, W, G, samples, rows, pre)
                     g = _gelu_backward(g, pre, grad_input=pre)
                 else:
                     g = g.clone()
-                gz[samples].baddbmm_(_each(G[rows].t(), g), g)
+                _add_product(gz[samples], G[rows].t(), g)
                 g = g.view(-1, W.shape[0])
                 gW.addmm_(g.t(), v[samples, rows].view(-1, W.shape[1]))
                 torch.mm(g, W, out=gv[samples, rows].view(-1, W.shape[1]))
@@ -155,7 +161,7 @@ def skip_and_sum(
         elif w is v:
             piece.copy_(pre)
         if F is not None and ahead is not None:
-            ahead[samples].baddbmm_(_each(F[:, rows], piece), piece)
+            _add_product(ahead[samples], F[:, rows], piece)
     return w, ahead
 
 
@@ -163,9 +169,12 @@ def _skip_and_sum(
     v: Tensor, z: Tensor, W: Tensor, G: Tensor, samples: slice, rows: slice, out: Tensor
 ) -> None:
     torch.mm(v[samples, rows].view(-1, W.shape[1]), W.t(), out=out.view(-1, W.shape[0]))
-    out.baddbmm_(_each(G[rows], out), z[samples])
+    _add_product(out, G[rows], z[samples])
 
 
-def _each(matrix: Tensor, like: Tensor) -> Tensor:
-    """The same matrix for every sample, without a copy."""
-    return matrix.expand(like.shape[0], *matrix.shape)
+def _add_product(out: Tensor, matrix: Tensor, z: Tensor) -> Tensor:
+    """out (batch, n, rest) += matrix (n, m) · z (batch, m, rest)."""
+    if len(out) == 1:  # a product of batches uses a thread a sample, a plain one all threads
+        out[0].addmm_(matrix, z[0])
+        return out
+    return out.baddbmm_(matrix.expand(len(out), *matrix.shape), z)
