@@ -249,8 +249,16 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
     aside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         write(aside)
-        with aside.open("rb") as written:
-            os.fsync(written.fileno())
-        aside.replace(path)
+        _to_disk(aside)
+        os.replace(aside, path)
     finally:
-        aside.unlink(missing_ok=True)
+        aside.unlink(missing_ok=True)  # on a full disk, give the space back
+    _to_disk(path.parent)  # the rename too
+
+
+def _to_disk(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -5,10 +5,8 @@ checksum of it all. A file is written aside, forced to the disk and renamed, so 
 killed at any instant leaves the old file or the new one, never a mixture.
 """
 
-import contextlib
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +16,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
+
+from uqno.data.files import write_whole
 
 FORMAT = "uqno training checkpoint"
 VERSION = 1
@@ -47,7 +47,8 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
         "checksum": _checksum(tensors, state),
     }
     try:
-        write_atomically(path, save(tensors, header))
+        content = save(tensors, header)
+        write_whole(path, lambda aside: aside.write_bytes(content))
     except OSError as error:
         kept = "the checkpoint before it is intact" if path.exists() else "there is none before it"
         raise OSError(
@@ -79,26 +80,6 @@ def read_checkpoint(path: Path) -> Checkpoint:
     for name in content["complex"]:
         tensors[name] = torch.view_as_complex(tensors[name])
     return Checkpoint(tensors, content["state"])
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write aside, force to the disk, rename, force the rename to the disk."""
-    aside = path.with_name(f".{path.name}.aside")
-    try:
-        with open(aside, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(aside, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            aside.unlink()  # on a full disk, give the space back
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def differences(saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:

@@ -5,7 +5,7 @@ import io
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from uqno.training.checkpoint import write_atomically
+from uqno.data.files import write_whole
 
 
 @dataclass(frozen=True)
@@ -49,4 +49,4 @@ def write_log(path: Path, history: list[Epoch]) -> None:
     table = csv.DictWriter(text, [f.name for f in fields(Epoch)], lineterminator="\n")
     table.writeheader()
     table.writerows(asdict(row) for row in history)
-    write_atomically(path, text.getvalue().encode())
+    write_whole(path, lambda aside: aside.write_bytes(text.getvalue().encode()))
