@@ -12,8 +12,8 @@ from scipy import stats
 
 from tests.analytic import ExactRadius, double, noisy_functions
 from uqno import UQNO, Band
-from uqno.operators import FNO, Operator
-from uqno.operators.symmetry import square
+from uqno.operators import FNO, GINO, Operator
+from uqno.operators.symmetry import reflection, square
 from uqno.radius import QuantileRadius
 
 QUICK = {"epochs": 2, "progress": False, "batch_size": 8}
@@ -223,6 +223,41 @@ def test_the_order_of_steps_is_enforced():
         model.predict(a[0])
     with pytest.raises(ValueError, match="floor = 2"):
         QuantileRadius(floor=2)
+
+
+def ellipsoids(gino, count, seed=0):
+    """Bodies of different size with different numbers of points; u knows left from right a little."""
+    generator = torch.Generator().manual_seed(seed)
+    samples = []
+    for i in range(count):
+        x = torch.nn.functional.normalize(torch.randn(60 + i % 5, 3, generator=generator))
+        axes = 0.5 + 0.3 * torch.rand(3, generator=generator)
+        u = (x[:, :1] * axes[0]).T + 0.05 * torch.randn(1, len(x), generator=generator)
+        body = {"points": x * axes, "normals": x, "weights": torch.ones(len(x)), "u": u}
+        samples.append(gino.prepare_geometry(body))
+    return samples
+
+
+def test_geometries_with_reflection_and_different_numbers_of_points(tmp_path):
+    torch.manual_seed(0)
+    gino = GINO(1, latent=(8, 8, 8), modes=(4, 4, 4), width=8, layers=2, neighbours=(4, 4))
+    model = UQNO(gino, symmetries=reflection(gino)).fit(ellipsoids(gino, 24), **QUICK)
+    cal = model.calibrate(ellipsoids(gino, 40, seed=1), 0.2, 0.2, weights=True)
+    assert (cal.points, cal.points_max) == (60, 64)
+    body = ellipsoids(gino, 1, seed=2)[0]
+    band = model.predict(body)
+    assert band.center.shape == (1, 60)
+    mirrored = model.predict(gino.reflect(body))
+    np.testing.assert_allclose(mirrored.center, band.center, atol=1e-4)
+    np.testing.assert_allclose(mirrored.spread, band.spread, rtol=1e-3)
+    model.save(tmp_path / "model")
+    same(UQNO.load(tmp_path / "model").predict(body), band)
+    bare = {name: body[name] for name in ("points", "normals", "weights")}
+    np.testing.assert_allclose(model.predict(bare).center, band.center, atol=1e-5)
+    with pytest.raises(ValueError, match="at= is for functions on a grid"):
+        model.predict(body, at=33)
+    with pytest.raises(ValueError, match="of geometries: predict from a sample"):
+        model.predict(torch.ones(1, 8, 8))
 
 
 # --- files ----------------------------------------------------------------------------------

@@ -103,7 +103,9 @@ def load(
     base.load_state_dict(_tensors(folder, "base", content))
     state = _tensors(folder, "radius", content)
     estimator.restore(base, content["radius"], state)
-    chosen = by_name(content["symmetries"]) if symmetries is None else tuple(symmetries)
+    chosen = (
+        by_name(content["symmetries"], base.module) if symmetries is None else tuple(symmetries)
+    )
     if len(chosen) != len(content["symmetries"]):
         raise ValueError(
             f"{folder} was saved with {len(content['symmetries'])} symmetries, got {len(chosen)}: "

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from uqno.operators.adapter import Operator
+from uqno.operators.gino import GINO
 
 Fields = Mapping[str, Tensor]
 
@@ -78,9 +79,46 @@ def square() -> tuple[SquareSymmetry, ...]:
     return tuple(SquareSymmetry(turns, flip) for flip in (False, True) for turns in range(4))
 
 
-def by_name(names: Sequence[str]) -> tuple[Symmetry, ...]:
+@dataclass(frozen=True)
+class Reflection:
+    """The mirror image of a geometry in its plane x_axis = 0, or the geometry as it is.
+
+    Points keep their order, so a scalar answer needs no undoing.
+    """
+
+    gino: GINO
+    axis: int
+    mirrored: bool
+
+    @property
+    def name(self) -> str:
+        return f"reflection-{self.axis}{'' if self.mirrored else '-none'}"
+
+    def apply(self, fields: Fields) -> dict[str, Tensor]:
+        if not self.mirrored:
+            return dict(fields)
+        if fields["points"].ndim == 2:
+            return self.gino.reflect(fields, self.axis)
+        each = [
+            self.gino.reflect({name: field[i] for name, field in fields.items()}, self.axis)
+            for i in range(len(fields["points"]))
+        ]
+        return {name: torch.stack([one[name] for one in each]) for name in each[0]}
+
+    def undo(self, output: Tensor, at_points: bool) -> Tensor:
+        return output
+
+
+def reflection(gino: GINO, axis: int = 1) -> tuple[Reflection, ...]:
+    """The two symmetries of geometries with a left and a right, the identity first."""
+    return Reflection(gino, axis, False), Reflection(gino, axis, True)
+
+
+def by_name(names: Sequence[str], module: object) -> tuple[Symmetry, ...]:
     """The symmetries of a saved model; a ValueError names those that must be passed in."""
     known: dict[str, Symmetry] = {g.name: g for g in square()}
+    if isinstance(module, GINO):
+        known |= {g.name: g for axis in range(3) for g in reflection(module, axis)}
     missing = [name for name in names if name not in known]
     if missing:
         raise ValueError(f"symmetries {missing} are not uqno's own: pass them with symmetries=")
