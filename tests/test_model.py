@@ -226,7 +226,7 @@ def test_the_order_of_steps_is_enforced():
 
 
 def ellipsoids(gino, count, seed=0):
-    """Bodies of different size with different numbers of points; u knows left from right a little."""
+    """Bodies of different sizes with different numbers of points."""
     generator = torch.Generator().manual_seed(seed)
     samples = []
     for i in range(count):

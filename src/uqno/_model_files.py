@@ -103,13 +103,11 @@ def load(
     base.load_state_dict(_tensors(folder, "base", content))
     state = _tensors(folder, "radius", content)
     estimator.restore(base, content["radius"], state)
-    chosen = (
-        by_name(content["symmetries"], base.module) if symmetries is None else tuple(symmetries)
-    )
-    if len(chosen) != len(content["symmetries"]):
+    names = content["symmetries"]
+    chosen = by_name(names, base.module) if symmetries is None else tuple(symmetries)
+    if [g.name for g in chosen] != names:
         raise ValueError(
-            f"{folder} was saved with {len(content['symmetries'])} symmetries, got {len(chosen)}: "
-            f"expected {content['symmetries']}"
+            f"{folder} was saved with the symmetries {names}, got {[g.name for g in chosen]}"
         )
     return Saved(
         base.eval(),

@@ -248,7 +248,9 @@ class UQNO:
         if isinstance(at, int) or (isinstance(at, Sequence) and at):
             shape = tuple(len(x) for x in coordinates)
             center, spread = center.reshape(*center.shape[:2], *shape), spread.reshape(-1, *shape)
-        weights = fields["weights"][0].cpu().numpy() if at is None and "weights" in fields else None
+        # Coverage is counted as it was calibrated: by the weights, or by points.
+        counted = calibration.weighted and at is None and "weights" in fields
+        weights = fields["weights"][0].cpu().numpy() if counted else None
         if single:
             center, spread = center[0], spread[0]
         return Band(center, spread, calibration, coordinates, weights=weights)
