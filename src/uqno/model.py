@@ -173,7 +173,7 @@ class UQNO:
         self._need_fit("calibrate")
         self._refuse_seen(data)
         several = not (isinstance(alpha, float | int) and isinstance(delta, float | int))
-        error, radius, mu = tee(self._scored(data, batch_size, weights), 3)
+        error, radius, mu = tee(self.scored(data, batch_size, weights), 3)
         self.calibrations = calibrate_all(
             (e for e, _, _ in error),
             (r for _, r, _ in radius),
@@ -185,8 +185,8 @@ class UQNO:
         return self.calibrations if several else self.calibrations[0]
 
     @torch.no_grad()
-    def _scored(
-        self, data: Sequence[Sample], batch_size: int, weighted: bool
+    def scored(
+        self, data: Sequence[Sample], batch_size: int = 16, weighted: bool = False
     ) -> Iterator[tuple[Array, Array, Array | None]]:
         """(error, radius, weights), each (points,), function by function."""
         for samples, batch in batches(self.base.operator, data, batch_size):
