@@ -14,7 +14,7 @@ from tests.analytic import ExactRadius, double, noisy_functions
 from uqno import UQNO, Band
 from uqno.operators import FNO, GINO, Operator
 from uqno.operators.symmetry import reflection, square
-from uqno.radius import QuantileRadius
+from uqno.radius import Disagreement, QuantileRadius
 
 QUICK = {"epochs": 2, "progress": False, "batch_size": 8}
 
@@ -196,6 +196,17 @@ def test_features_of_the_users_own_reach_the_radius():
     model.calibrate(grid_functions(30, seed=1), 0.2, 0.2)
     assert model.radius.operator.module.in_channels == 3
     assert calls
+
+
+def test_the_disagreement_of_operators_is_a_feature():
+    a = torch.rand(2, 1, 17, 17)
+    twice, thrice = (Operator(lambda a, k=k: k * a, normalise=(), output=None) for k in (2, 3))
+    found = Disagreement(twice)({"a": a}, 4 * a)
+    torch.testing.assert_close(found, a)  # 2a and 4a lie a from their mean
+    model = UQNO(small(), features=[Disagreement(twice, thrice)]).fit(grid_functions(20), **QUICK)
+    assert model.calibrate(grid_functions(30, seed=1), 0.2, 0.2).scale > 0
+    with pytest.raises(ValueError, match="0 operators"):
+        Disagreement()
 
 
 def test_a_leak_is_refused_by_index():
