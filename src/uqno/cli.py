@@ -136,6 +136,7 @@ def calibrate(
 ) -> None:
     """Find the scale of the radius that carries the guarantee, from held-out functions."""
     from uqno.conformal import calibrate as make_calibration
+    from uqno.conformal.words import rounded_up
     from uqno.data.files import open_calibration, write_whole
 
     with (
@@ -149,10 +150,9 @@ def calibrate(
     if as_json:
         out.print_json(json.dumps({**json.loads(cal.to_json()), "guarantee": cal.guarantee}))
         return
-    points = f"{cal.points}" if cal.points == cal.points_max else f"{cal.points}–{cal.points_max}"
     out.print(
-        f"[bold]scale = {cal.scale:.6g}[/]   from {cal.functions} functions of {points} points, "
-        f"alpha = {cal.alpha:g}, delta = {cal.delta:g}, {cal.sampling}"
+        f"[bold]scale = {rounded_up(cal.scale, 6)}[/]   from {cal.functions} functions of "
+        f"{cal.points} points, alpha = {cal.alpha:g}, delta = {cal.delta:g}, {cal.sampling}"
     )
     out.print(f"[green]{escape(cal.guarantee)}[/]")
     out.print(f"written to {escape(str(to))}", soft_wrap=True)
@@ -250,13 +250,15 @@ def main() -> None:
     """Run; what the user can mend is said in one line on stderr, with exit code 2."""
     try:
         code = app(standalone_mode=False)
+        if code == 130:  # typer's answer to Ctrl-C
+            fail("stopped", 130)
     except (typer.Abort, KeyboardInterrupt):
         fail("stopped", 130)
     except Exception as why:
         if hasattr(why, "format_message"):  # typer's own, of the arguments
             fail(f"{why.format_message()} (uqno --help explains)", 2)
-        if isinstance(why, ValueError | OSError):
-            fail(str(why), 2)
+        if isinstance(why, ValueError | OSError | MemoryError):
+            fail(str(why) or "out of memory", 2)
         raise
     sys.exit(code or 0)
 

@@ -152,6 +152,32 @@ def test_subsampling_keeps_vectors_and_weights_out():
     assert cal.points == cal.points_max == 30
 
 
+def test_subsampling_grids_of_points():
+    error, radius = functions(12, n=60, m=40)
+    flat = calibrate(error, radius, 0.2, 0.2, "iid", mixed="subsample")
+    shaped = calibrate(error.reshape(60, 8, 5), radius.reshape(60, 8, 5), 0.2, 0.2, "iid",
+                       mixed="subsample")  # fmt: skip
+    assert shaped == flat
+    with pytest.raises(ValueError, match=r"shape \(39,\), radius \(40,\)"):
+        calibrate([e[:39] for e in error], list(radius), 0.2, 0.2, "iid", mixed="subsample")
+
+
+def test_mixed_sizes_on_a_boundary_do_not_claim_to_be_feasible():
+    sizes = (1, 2) * 4 + (1,)
+    ones = [np.ones(m) for m in sizes]
+    with pytest.raises(InfeasibleError, match="not feasible with 9 functions of different"):
+        calibrate(ones, ones, 0.5, 0.2, "iid")
+
+
+def test_what_is_quoted_is_never_better_than_what_holds():
+    error = np.full((60, 10), 2.0000004)
+    said = calibrate(error, np.ones_like(error), 0.1, 0.1).guarantee
+    assert "2.00001 × radius" in said
+    assert "made without these functions" in said
+    tiny = calibrate(np.ones((60, 10)), np.ones((60, 10)), 0.1234561, 0.1).guarantee
+    assert "87.65439 %" in tiny
+
+
 def test_hoeffding_with_mixed_sizes_takes_t_from_the_smallest():
     rng = np.random.default_rng(5)
     error = [rng.standard_normal(m) for m in (2000, 500) * 60]
@@ -307,6 +333,12 @@ def tampered(**changes):
         (tampered(created=3), "created must be text"),
         (tampered(points_max=1), "points_max = 1"),
         (tampered(mixed="sometimes"), "mixed = 'sometimes'"),
+        ("[" * 100_000, "not JSON"),
+        (tampered(version=True), "format version True"),
+        (tampered(scale=10**400), "scale = 1000"),
+        (tampered(alpha="1/10"), "alpha = '1/10'"),
+        (tampered(functions=1), "functions = 1 must be"),
+        (tampered(ranks={"point": 1, "function": 1}), "do not carry the guarantee"),
         (tampered(delta="remove"), r"missing \['delta'\]"),
         (tampered(extra=1), r"unknown \['extra'\]"),
     ],

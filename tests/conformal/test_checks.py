@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from uqno import InfeasibleError, calibrate
+from uqno.conformal import Ranks, calibrate_all
 from uqno.conformal.scores import LARGE
 
 GOOD = np.ones((30, 8))
@@ -69,6 +70,35 @@ def test_bad_input(error, radius, more, said):
     with pytest.raises(ValueError, match=said) as raised:
         calibrate(error, radius, **{"alpha": 0.1, "delta": 0.1, **more})
     assert not isinstance(raised.value, InfeasibleError)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"weights": []}, "weights are empty"),
+        ({"weights": 1.0}, "one number a point, got 1.0"),
+        ({"ranks": (3, 28)}, "must be a uqno.conformal.Ranks"),
+        ({"ranks": Ranks(8, 29), "weights": np.ones(8)}, "leave ranks out"),
+    ],
+)
+def test_bad_weights_and_ranks(more, said):
+    with pytest.raises(ValueError, match=said):
+        calibrate(GOOD, GOOD, 0.1, 0.1, **more)
+
+
+def test_no_levels():
+    with pytest.raises(ValueError, match=r"no \(alpha, delta\)"):
+        calibrate_all(GOOD, GOOD, [])
+
+
+def test_tensors_in_lists():
+    import torch
+
+    tensors = [torch.ones(5)] * 30
+    assert calibrate(tensors, tensors, 0.1, 0.1).scale == 1.0
+    trained = [torch.ones(5, requires_grad=True)] * 30
+    with pytest.raises(ValueError, match=r"cannot be read as an array.*detach"):
+        calibrate(trained, tensors, 0.1, 0.1)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

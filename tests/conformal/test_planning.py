@@ -7,7 +7,7 @@ import pytest
 
 from uqno import InfeasibleError, plan
 from uqno.conformal import Ranks
-from uqno.conformal.words import ordinal, percent, rounded_up
+from uqno.conformal.words import ordinal, percent, rest, rounded_up
 
 INFEASIBLE = [
     (0.1, 0.02, 40, 1849, "grid", None),
@@ -110,11 +110,25 @@ def test_the_choice_depends_on_numbers_alone_and_is_repeatable():
         assert plan(0.1, 0.1, n, m, "iid") == plan(0.1, 0.1, n, m, "iid")
 
 
+def test_remedies_in_words_are_below_one_and_two_functions_are_the_least():
+    told = str(plan(0.1, 0.091, 10, 1, "iid"))
+    share = float(told.split("alpha of at least ")[1].split(",")[0].rstrip("."))
+    assert plan(share, 0.091, 10, 1, "iid").feasible
+    assert not plan(0.1, 0.6, 1, 10).feasible
+    assert plan(0.1, 0.6, 1, 10).smallest_functions == 2
+    with pytest.raises(ValueError, match="at most 10"):
+        plan(0.1, 0.1, 100, 10**30, "iid")
+
+
 def test_small_words():
     assert [ordinal(i) for i in (1, 2, 3, 4, 11, 12, 13, 21, 111, 122)] == [
         "1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "111th", "122nd",
     ]  # fmt: skip
-    assert percent(1 - 0.02) == "98 %"
+    assert percent(0.98) == "98 %"
     assert percent(0.001) == "0.1 %"
+    assert rest(0.02) == "98 %"
+    assert rest(4e-7) == "99.99996 %"
+    assert rounded_up(0.99999) == "0.99999"
+    assert rounded_up(0.0) == "0"
     assert rounded_up(0.0019960079840319364) == "0.002"
     assert rounded_up(0.12345) == "0.124"

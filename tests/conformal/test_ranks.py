@@ -182,5 +182,7 @@ def test_tightest_follows_the_training_residuals():
     alike = np.abs(rng.standard_cauchy((300, 400)))  # steep in k, functions exchangeable
     spread = np.exp(2 * rng.standard_normal((300, 1))) * (1 + 0.001 * rng.random((300, 400)))
     assert tightest(pairs, 400, alike, 200).point < tightest(pairs, 400, spread, 200).point
+    with pytest.raises(ValueError, match="training ratios is nan"):
+        tightest(pairs, 400, np.full((300, 400), np.nan), 200)
     with pytest.raises(ValueError, match="frontier is empty"):
         tightest((), 400, alike, 200)

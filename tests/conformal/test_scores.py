@@ -200,6 +200,14 @@ def test_weights_shared_or_one_set_a_function():
     )
 
 
+def test_shared_weights_of_a_grid_for_lists_of_functions():
+    rng = np.random.default_rng(9)
+    error, shared = rng.normal(size=(6, 4, 5)), rng.uniform(size=(4, 5))
+    ones = np.ones((6, 4, 5))
+    expected = weighted_scores(error, ones, shared, 0.2)
+    np.testing.assert_array_equal(weighted_scores(list(error), list(ones), shared, 0.2), expected)
+
+
 def test_points_without_weight_do_not_count():
     error = np.array([[1.0, 2.0, 100.0, 100.0]])
     assert weighted_scores(error, np.ones((1, 4)), np.array([1.0, 1, 0, 0]), 0.1)[0] == 2.0

@@ -142,11 +142,75 @@ def test_shapes_that_do_not_fit(arrays, tmp_path):
         ({"truth": arrays["truth"][:50]}, "expected equal"),
         ({"radius": arrays["radius"][:, :4]}, "radius has shape"),
         ({"weights": np.ones(3)}, "weights have shape"),
-        ({"radius": np.asfortranarray(arrays["radius"])}, "Fortran order"),
+        ({"truth": arrays["truth"].astype(complex)}, "expected real numbers"),
+        ({"truth": arrays["truth"].astype(str)}, "expected real numbers"),
+        ({"radius": np.array(1.0)}, "radius is a single number"),
     ]:
         path = write(tmp_path / "set.npz", {**arrays, **change})
         with pytest.raises(ValueError, match=said), open_calibration(path):
             pass
+
+
+def test_fortran_order_is_read_whole_up_to_a_size(arrays, tmp_path, monkeypatch):
+    turned = {name: np.asfortranarray(a) for name, a in arrays.items()}
+    path = write(tmp_path / "set.npz", turned)
+    assert from_file(path) == from_arrays(arrays)
+    monkeypatch.setattr(files, "LARGEST_FORTRAN", 100)
+    with pytest.raises(ValueError, match="Fortran order"), open_calibration(path):
+        pass
+
+
+def test_other_variables_are_left_alone(arrays, tmp_path):
+    path = write(tmp_path / "set.npz", {**arrays, "notes": np.array([{"by": "me"}], object)})
+    assert from_file(path) == from_arrays(arrays)
+
+
+@pytest.mark.parametrize("suffix", [".nc", ".zarr"])
+@pytest.mark.parametrize(
+    ("truth", "radius", "said"),
+    [
+        (("function", "x", "y"), ("function", "y", "x"), "same in the same order"),
+        (("f", "y", "x"), ("function", "y", "x"), "same in the same order"),
+        (("function", "component", "x"), ("function", "component", "x"), "component must be"),
+        (("y", "x", "function"), ("y", "x", "function"), "function must be the first"),
+    ],
+)
+def test_names_of_dimensions_are_heeded(suffix, truth, radius, said, tmp_path):
+    """Shapes alone would let a transposed truth pass, with a wrong number."""
+    ones = np.ones((6, 6, 6))
+    dataset = xarray.Dataset(
+        {"prediction": (truth, ones), "truth": (truth, ones), "radius": (radius, ones)}
+    )
+    path = tmp_path / f"set{suffix}"
+    if suffix == ".zarr":
+        dataset.to_zarr(path, consolidated=False)
+    else:
+        dataset.to_netcdf(path)
+    with pytest.raises(ValueError, match=said), open_calibration(path):
+        pass
+
+
+@pytest.mark.parametrize("place", [0.0, 0.02, 0.3, 0.6])
+def test_every_damage_is_a_value_error(place, arrays, tmp_path):
+    whole = write(tmp_path / "whole.npz", arrays, compressed=True).read_bytes()
+    damaged = bytearray(whole)
+    start = int(place * len(whole))
+    damaged[start : start + 8] = b"\xff\x00\xff\x13XXXX"
+    path = tmp_path / "damaged.npz"
+    path.write_bytes(damaged)
+    with pytest.raises(ValueError, match=r"damaged.npz"):
+        from_file(path)
+
+
+def test_points_from_csv(tmp_path):
+    path = tmp_path / "points.csv"
+    for text in ("x,y\n0.1,0.2\n0.3,0.4\n", "0.1,0.2\n\n0.3,0.4"):
+        path.write_text(text)
+        np.testing.assert_array_equal(files.read_points(path), [[0.1, 0.2], [0.3, 0.4]])
+    for text in ("", "x,y\n", "0.1,0.2\n0.3", "0.1,0.2\n0.1,inf"):
+        path.write_text(text)
+        with pytest.raises(ValueError, match="expected equally many numbers"):
+            files.read_points(path)
 
 
 def test_missing_values_are_named(arrays, tmp_path):

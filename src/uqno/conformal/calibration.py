@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from uqno.conformal import checks, words
 from uqno.conformal.checks import InfeasibleError, Mixed, Sampling, Share
 from uqno.conformal.functions import Functions
-from uqno.conformal.ranks import Ranks, Request
+from uqno.conformal.ranks import Ranks, Request, admissible, function_rank
 from uqno.conformal.rules import Rule, rule_for
 from uqno.conformal.scores import coverage, each_score, each_weighted_score
 
@@ -126,6 +126,9 @@ def calibrate_all(
 ) -> tuple[Calibration, ...]:
     """`calibrate` for several (α, δ) in one pass over the functions."""
     requests = [Request.of(alpha, delta, sampling, confidence) for alpha, delta in levels]
+    checks.levels(requests)
+    if ranks is not None:
+        checks.own_ranks(ranks, weights is not None)
     way = checks.mixed(mixed, checks.sampling(sampling))
     functions = Functions(error, radius, weights)
     if functions.sizes is not None:
@@ -219,16 +222,14 @@ def _subsampled(functions: Functions, seed: int) -> Functions:
             "or arrays instead of iterators, or mixed='own'"
         )
     least = min(functions.sizes)
-
-    def drawn(values: Any) -> list[Any]:
-        out = []
-        for i, (v, m) in enumerate(zip(values, functions.sizes or (), strict=True)):
-            index = np.random.default_rng([seed, i]).permutation(m)[:least]
-            flat = np.asarray(v)
-            out.append(flat.reshape(m, *flat.shape[1:])[index] if flat.ndim else flat)
-        return out
-
-    return Functions(drawn(functions.error), drawn(functions.radius))
+    errors, radii = [], []
+    for block in functions.blocks():
+        for i in range(len(block.radius)):
+            rng = np.random.default_rng([seed, block.first + i])
+            index = rng.permutation(block.points)[:least]
+            errors.append(block.error[i, index])
+            radii.append(block.radius[i, index])
+    return Functions(errors, radii)
 
 
 # --- files -----------------------------------------------------------------------------------
@@ -237,12 +238,12 @@ def _subsampled(functions: Functions, seed: int) -> Functions:
 def _from_json(text: str) -> Calibration:
     try:
         found = json.loads(text, parse_constant=lambda name: None)
-    except ValueError as why:
+    except (ValueError, TypeError, RecursionError) as why:
         raise ValueError(f"not a calibration: the text is not JSON ({why})") from None
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise ValueError(f"not a calibration: expected JSON with format = {FORMAT!r}")
     version = found.get("version")
-    if version != VERSION:
+    if version != VERSION or isinstance(version, bool):
         raise ValueError(
             f"the calibration has format version {version!r}, this uqno reads {VERSION}: "
             "use the uqno that wrote it, or a newer one"
@@ -258,8 +259,13 @@ def _from_json(text: str) -> Calibration:
 def _checked_content(content: dict[str, Any]) -> Calibration:
     """Files may come from anywhere: each field is checked as if a caller had passed it."""
     scale, created, ranks = content["scale"], content["created"], content["ranks"]
-    if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 <= scale < np.inf:
-        raise ValueError(f"scale = {scale!r} in the calibration must be a finite number ≥ 0")
+    for name in ("scale", "alpha", "delta", "confidence"):
+        value = content[name]
+        if value is None and name == "confidence":
+            continue
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not 0 <= value <= 1e300:
+            raise ValueError(f"{name} = {value!r} in the calibration must be a finite number ≥ 0")
     if not isinstance(created, str) or not isinstance(content["weighted"], bool):
         raise ValueError("created must be text and weighted true or false in the calibration")
     if not isinstance(ranks, dict) or set(ranks) != {"point", "function"}:
@@ -267,10 +273,8 @@ def _checked_content(content: dict[str, Any]) -> Calibration:
     request = Request.of(
         content["alpha"], content["delta"], content["sampling"], content["confidence"]
     )
-    n, m = (
-        checks.count("functions", content["functions"]),
-        checks.count("points", content["points"]),
-    )
+    n = checks.count("functions", content["functions"], least=2)
+    m = checks.count("points", content["points"])
     point, j = ranks["point"], checks.count("ranks.function", ranks["function"])
     if j > n:
         raise ValueError(f"ranks.function = {j} exceeds the {n} functions of the calibration")
@@ -278,6 +282,9 @@ def _checked_content(content: dict[str, Any]) -> Calibration:
         point is not None and checks.count("ranks.point", point) > m
     ):
         raise ValueError(f"ranks.point = {point!r} does not fit {m} points in the calibration")
+    if content["weighted"]:
+        checks.weights_design(request.sampling)
+    _check_promise(Ranks(point, j), n, m, content["points_max"] == m, request)
     return Calibration(
         scale=float(scale),
         ranks=Ranks(point, j),
@@ -292,3 +299,14 @@ def _checked_content(content: dict[str, Any]) -> Calibration:
         mixed=checks.mixed(content["mixed"], request.sampling),
         created=created,
     )
+
+
+def _check_promise(ranks: Ranks, n: int, m: int, one_size: bool, request: Request) -> None:
+    """A file must not promise more than its ranks carry."""
+    if one_size and ranks.point is not None:
+        carried = admissible(ranks, n, m, request)
+    else:
+        least = function_rank(n, request.delta, request.confidence)
+        carried = least is not None and ranks.function >= least
+    if not carried:
+        raise ValueError(f"{ranks} do not carry the guarantee that the calibration claims")

@@ -15,6 +15,8 @@ Mixed: TypeAlias = Literal["own", "subsample"]
 Share: TypeAlias = float | Fraction | Decimal
 Floats: TypeAlias = NDArray[np.floating[Any]]
 
+# More functions or points than any archive holds; floats still count them exactly.
+LARGEST_COUNT: Final = 10**12
 SAMPLINGS: Final = get_args(Sampling)
 MIXED: Final = get_args(Mixed)
 
@@ -42,8 +44,11 @@ def share(name: str, value: Share) -> Fraction:
 
 
 def count(name: str, value: Any, least: int = 1) -> int:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-        raise ValueError(f"{name} = {value!r} must be a whole number, at least {least}")
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not whole or not least <= value <= LARGEST_COUNT:
+        raise ValueError(
+            f"{name} = {value!r} must be a whole number, at least {least} and at most 10^12"
+        )
     return int(value)
 
 
@@ -62,6 +67,29 @@ def mixed(value: str, design: Sampling) -> Mixed:
             "coverage is known exactly: leave mixed out, or say sampling='iid'"
         )
     return cast(Mixed, value)
+
+
+def own_ranks(ranks: Any, weighted: bool) -> None:
+    """A pair of the caller's own: a Ranks, and not beside weights, which have no point rank."""
+    if not (hasattr(ranks, "point") and hasattr(ranks, "function")):
+        raise ValueError(f"ranks = {ranks!r} must be a uqno.conformal.Ranks(point, function)")
+    if weighted:
+        raise ValueError("ranks are counts of points, which weights replace: leave ranks out")
+
+
+def levels(pairs: list[Any]) -> None:
+    if not pairs:
+        raise ValueError("no (alpha, delta) to calibrate for: give at least one pair")
+
+
+def holds_weights(values: Any, shape: tuple[int, ...] | None) -> None:
+    if shape == () or (shape is None and not hasattr(values, "__iter__")):
+        raise ValueError(
+            f"weights must be one number a point, got {values!r}: an array (points) for all "
+            "functions, or one a function"
+        )
+    if shape is None and hasattr(values, "__len__") and not len(values):
+        raise ValueError("weights are empty: leave them out for points that count alike")
 
 
 def weights_design(design: Sampling) -> None:
@@ -88,7 +116,10 @@ def real(name: str, where: str, values: Any) -> Floats:
     """`values` as float32 or float64 in native byte order; a view where possible."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise ValueError(f"{name} of {where} has masked values: leave the masked points out")
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError, RuntimeError) as why:
+        raise ValueError(f"{name} of {where} cannot be read as an array: {why}") from None
     if array.dtype.kind not in "fiub":
         raise ValueError(
             f"{name} of {where} has dtype {array.dtype}, expected real numbers"

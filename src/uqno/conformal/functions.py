@@ -69,7 +69,7 @@ class Functions:
         if is_array(self.radius):
             return (prod(self.radius.shape[1:]),) * int(self.radius.shape[0])
         if isinstance(self.radius, Sequence):
-            return tuple(int(np.size(r)) for r in self.radius)
+            return tuple(prod(np.shape(r)) for r in self.radius)
         return None
 
     def blocks(self) -> Iterator[Block]:
@@ -102,15 +102,23 @@ class Functions:
         """Weights function by function; one set of them may serve all."""
         if self.weights is None:
             return None
+        checks.holds_weights(self.weights, np.shape(self.weights) if self._shared() else None)
+        each: Iterator[Any] = repeat(self.weights) if self._shared() else iter(self.weights)
+        return each
+
+    def _shared(self) -> bool:
+        """Whether the weights are of the shape of one function, rather than one set for each."""
         if is_array(self.weights):
-            own = is_array(self.radius) and tuple(self.weights.shape) == tuple(self.radius.shape)
-            listed = not is_array(self.radius) and len(self.weights.shape) > 1
-            each: Iterator[Any] = iter(self.weights) if own or listed else repeat(self.weights)
-            return each
-        if isinstance(self.weights, Sequence) and np.ndim(self.weights[0]) == 0:
-            return repeat(np.asarray(self.weights))
-        rest: Iterator[Any] = iter(self.weights)
-        return rest
+            shape = tuple(self.weights.shape)
+        elif isinstance(self.weights, Sequence):
+            return len(self.weights) > 0 and np.ndim(self.weights[0]) == 0
+        else:
+            return isinstance(self.weights, int | float)
+        if is_array(self.radius):
+            return shape != tuple(self.radius.shape)
+        if isinstance(self.radius, Sequence) and len(self.radius):
+            return shape == np.shape(self.radius[0]) or len(shape) < 2
+        return len(shape) < 2
 
 
 def is_array(values: Any) -> bool:

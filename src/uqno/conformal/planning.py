@@ -10,9 +10,6 @@ from uqno.conformal import checks, words
 from uqno.conformal.checks import InfeasibleError, Sampling, Share
 from uqno.conformal.ranks import Ranks, Request, default_ranks, feasible
 
-# Searches for the smallest n or m stop here: more than any archive holds.
-LARGEST_COUNT = 2**50
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -62,7 +59,7 @@ def plan(
     """
     request = Request.of(alpha, delta, sampling, confidence)
     n, m = checks.count("functions", functions), checks.count("points", points)
-    ranks = default_ranks(n, m, request)
+    ranks = default_ranks(n, m, request) if n >= 2 else None
 
     def works_with_alpha(value: float) -> bool:
         return feasible(n, m, replace(request, alpha=Fraction(str(value))))
@@ -91,7 +88,7 @@ def smallest_count_that(works: Callable[[int], bool]) -> int | None:
     high = 1
     while not works(high):
         high *= 2
-        if high > LARGEST_COUNT:
+        if high > checks.LARGEST_COUNT:
             return None
     low = high // 2
     while high - low > 1:

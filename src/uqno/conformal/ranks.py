@@ -80,7 +80,7 @@ def function_rank(n: int, level: Fraction, confidence: Fraction | None = None) -
         return None
     if confidence is None:
         j = n + 1 - floor((n + 1) * level)
-        return max(j, 1) if j <= n else None
+        return j if j <= n else None
     return smallest_count(n, 1 - level, 1 - confidence)
 
 
@@ -154,7 +154,9 @@ def best_function_rank(k: int, n: int, m: int, request: Request) -> int | None:
 
 
 def feasible(n: int, m: int, request: Request) -> bool:
-    """Whether any pair is admissible (for `hoeffding`: whether the paper's recipe is)."""
+    """Whether any pair is admissible (for `hoeffding`: the paper's recipe), n at least 2."""
+    if n < 2:
+        return False
     if request.sampling == "iid":
         return function_rank_iid(m, n, m, request) is not None
     return default_ranks(n, m, request) is not None
@@ -293,8 +295,9 @@ def tightest(pairs: Sequence[Ranks], points: int, training: Iterable[Any], n: in
     if not pairs:
         raise ValueError("no pairs to choose from: the frontier is empty, see uqno.plan")
     levels = np.array([p.point for p in pairs], dtype=np.float64) / points
-    scores = np.array([np.quantile(np.ravel(r), levels, method="higher") for r in training])
+    scores = np.array([np.quantile(np.ravel(r), levels, method="inverted_cdf") for r in training])
     checks.functions(len(scores))
+    checks.finite_error("the training ratios", scores)
     place = np.array([p.function for p in pairs]) / (n + 1)
     expected = [np.quantile(s, x, method="linear") for s, x in zip(scores.T, place, strict=True)]
     return pairs[int(np.argmin(expected))]

@@ -68,8 +68,13 @@ def required(request: Request, n: int, m: int) -> Ranks:
 
 def _refuse(request: Request, n: int, m: int) -> Ranks:
     r = request
-    told = str(plan(r.alpha, r.delta, n, m, r.sampling, r.confidence))
-    raise InfeasibleError(told)
+    told = plan(r.alpha, r.delta, n, m, r.sampling, r.confidence)
+    if told.feasible:  # on a boundary that a single number of points can use and several cannot
+        raise InfeasibleError(
+            f"not feasible with {n} functions of different numbers of points, {m} and more; "
+            "mixed='subsample' is"
+        )
+    raise InfeasibleError(str(told))
 
 
 def largest_for(request: Request, sizes: Sequence[int] | None) -> Largest | None:

@@ -18,8 +18,17 @@ DOMAIN = {
 
 
 def percent(share: float) -> str:
-    """0.98 → '98 %', without the noise of binary fractions."""
-    return f"{float(f'{100 * share:.10g}'):g} %"
+    """0.98 → '98 %': every digit of the decimal, for what is quoted must be true."""
+    return _percent(Decimal(str(share)))
+
+
+def rest(share: float) -> str:
+    """0.02 → '98 %'."""
+    return _percent(1 - Decimal(str(share)))
+
+
+def _percent(share: Decimal) -> str:
+    return f"{(100 * share).normalize():f} %"
 
 
 def ordinal(i: int) -> str:
@@ -28,10 +37,11 @@ def ordinal(i: int) -> str:
 
 
 def rounded_up(x: float, digits: int = 3) -> str:
-    """A few digits, never below x: a bound that is quoted still works."""
-    d = Decimal(x)
+    """A few digits, never below x: a bound that is quoted still works. A share stays below 1."""
+    d = Decimal(repr(float(x)))
     step = Decimal(1).scaleb(d.adjusted() - digits + 1)
-    return f"{d.quantize(step, rounding=ROUND_CEILING).normalize():f}"
+    up = d.quantize(step, rounding=ROUND_CEILING).normalize()
+    return rounded_up(x, digits + 3) if d < 1 <= up else f"{up:f}"
 
 
 def plan(p: Plan) -> str:
@@ -45,8 +55,8 @@ def plan(p: Plan) -> str:
         return (
             f"Feasible with {have}: the score of a function is its {ordinal(p.ranks.point)} "
             f"smallest ratio of {p.points}, the scale the {ordinal(p.ranks.function)} smallest "
-            f"score of {p.functions}; then, with probability at least {percent(1 - p.delta)}, the "
-            f"band covers at least {percent(1 - p.alpha)} of {DOMAIN[p.sampling]}."
+            f"score of {p.functions}; then, with probability at least {rest(p.delta)}, the "
+            f"band covers at least {rest(p.alpha)} of {DOMAIN[p.sampling]}."
         )
     remedies = []
     if p.smallest_functions is not None:
@@ -66,27 +76,30 @@ def plan(p: Plan) -> str:
 def guarantee(c: Calibration) -> str:
     """One sentence to quote: what is promised, on what condition, and what is not."""
     inside = (
-        f"the band of {c.scale:.6g} × radius around the prediction covers at least "
-        f"{percent(1 - c.alpha)} of {DOMAIN['weighted' if c.weighted else c.sampling]}"
+        f"the band of {rounded_up(c.scale, 6)} × radius around the prediction covers at least "
+        f"{rest(c.alpha)} of {DOMAIN['weighted' if c.weighted else c.sampling]}"
     )
     n = f"n = {c.functions} calibration functions"
     if c.confidence is None:
         said = (
-            f"With probability at least {percent(1 - c.delta)} over the draw of the {n} and of a "
+            f"With probability at least {rest(c.delta)} over the draw of the {n} and of a "
             f"new function exchangeable with them, {inside}"
         )
         unsaid = "about this calibration set alone, "
     else:
         said = (
             f"With confidence {percent(c.confidence)} in the draw of the {n}, for at least "
-            f"{percent(1 - c.delta)} of new functions drawn independently from the same law "
+            f"{rest(c.delta)} of new functions drawn independently from the same law "
             f"{inside}"
         )
         unsaid = ""
+    said += ", given that prediction and radius were made without these functions"
     if c.sampling != "grid":
-        said += ", given that each function's points are independent draws from the domain"
+        said += ", that each function's points are independent draws from the domain"
     if c.points != c.points_max and c.mixed == "own":
-        said += ", and that how finely a function is observed is part of its draw"
+        said += ", that how finely a function is observed is part of its draw"
+        if c.sampling != "grid":
+            said += f" and a new one is observed at no fewer than {c.points} points"
     return (
         f"{said}, whatever the law and however good the model; nothing is promised {unsaid}about "
         "which points are missed, about functions picked for their input, or about data of "

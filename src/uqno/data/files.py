@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from math import prod
@@ -23,6 +23,8 @@ Array = NDArray[Any]
 
 # Bytes read at once where a file does not say how it is chunked.
 SLAB_BYTES = 2**24
+# A Fortran-ordered array up to this size is read whole.
+LARGEST_FORTRAN = 2**28
 
 
 @dataclass(frozen=True)
@@ -39,9 +41,15 @@ class Rows:
     """A variable over functions that is read in order, once, slab by slab."""
 
     def __init__(
-        self, name: str, shape: tuple[int, ...], dtype: Any, slab: int, read: Callable[..., Array]
+        self,
+        name: str,
+        shape: tuple[int, ...],
+        dtype: Any,
+        slab: int,
+        read: Callable[[int, int], Array],
+        dims: tuple[str, ...] | None = None,
     ) -> None:
-        self.name, self.shape, self.dtype = name, shape, np.dtype(dtype)
+        self.name, self.shape, self.dtype, self.dims = name, shape, np.dtype(dtype), dims
         self._slab, self._read = max(1, slab), read
         self._first, self._held = 0, np.empty((0, *shape[1:]), self.dtype)
 
@@ -70,7 +78,7 @@ def open_calibration(
 ) -> Iterator[CalibrationFile]:
     """The variables of a file, not read yet; `progress(done, total)` is told of functions read."""
     path = Path(path)
-    with open_variables(path) as variables:
+    with open_variables(path, ("prediction", "truth", "radius", "weights")) as variables:
         yield _calibration_file(path, variables, progress)
 
 
@@ -84,6 +92,7 @@ def _calibration_file(
             f"radius, found {', '.join(sorted(variables)) or 'none'}"
         )
     prediction, truth, radius = (variables[n] for n in ("prediction", "truth", "radius"))
+    _check_dimensions(path, prediction, truth, radius)
     if prediction.shape != truth.shape:
         raise ValueError(
             f"{path}: prediction has shape {prediction.shape}, truth {truth.shape}; expected equal"
@@ -103,6 +112,31 @@ def _calibration_file(
     return CalibrationFile(error, radius, _weights(path, variables.get("weights"), radius))
 
 
+def _check_dimensions(path: Path, prediction: Rows, truth: Rows, radius: Rows) -> None:
+    """Where dimensions have names, the same ones in the same order: shapes alone may deceive."""
+    for variable in (prediction, truth, radius):
+        if not np.issubdtype(variable.dtype, np.number) or variable.dtype.kind == "c":
+            raise ValueError(
+                f"{path}: {variable.name} is of {variable.dtype}, expected real numbers"
+            )
+        if not variable.shape:
+            raise ValueError(f"{path}: {variable.name} is a single number, expected functions")
+    if prediction.dims is None or truth.dims is None or radius.dims is None:
+        return
+    if truth.dims != prediction.dims or radius.dims not in (truth.dims, truth.dims[:-1]):
+        raise ValueError(
+            f"{path}: prediction has the dimensions {prediction.dims}, truth {truth.dims}, radius "
+            f"{radius.dims}; expected the same in the same order, radius without a last component"
+        )
+    if "component" in truth.dims[:-1] or "component" in radius.dims:
+        raise ValueError(
+            f"{path}: component must be the last dimension of prediction and truth, and none of "
+            f"radius, got {truth.dims} and {radius.dims}"
+        )
+    if "function" in truth.dims[1:]:
+        raise ValueError(f"{path}: function must be the first dimension, got {truth.dims}")
+
+
 def _weights(path: Path, weights: Rows | None, radius: Rows) -> Any:
     if weights is None or weights.shape == radius.shape:
         return weights
@@ -115,64 +149,85 @@ def _weights(path: Path, weights: Rows | None, radius: Rows) -> Any:
 
 
 @contextmanager
-def open_variables(path: Path) -> Iterator[dict[str, Rows]]:
-    """The variables of a .npz, NetCDF or zarr file by name."""
+def open_variables(path: Path, names: Sequence[str] | None = None) -> Iterator[dict[str, Rows]]:
+    """The variables of a .npz, NetCDF or zarr file by name: those in `names`, or all."""
     if not path.exists():
         raise ValueError(f"{path} does not exist")
     if path.is_file() and path.stat().st_size == 0:
         raise ValueError(f"{path} is empty")
     if path.suffix == ".npz":
         with ExitStack() as opened:
-            yield _npz_variables(path, opened)
+            yield _npz_variables(path, names, opened)
     elif path.suffix in (".nc", ".nc4", ".netcdf", ".h5", ".zarr"):
         with _dataset(path) as dataset:
-            yield _dataset_variables(path, dataset)
+            yield _dataset_variables(path, names, dataset)
     else:
         raise ValueError(f"{path}: expected a .npz, NetCDF (.nc) or .zarr, got {path.suffix!r}")
 
 
-def _npz_variables(path: Path, opened: ExitStack) -> dict[str, Rows]:
+def _npz_variables(path: Path, names: Sequence[str] | None, opened: ExitStack) -> dict[str, Rows]:
     try:
         archive = opened.enter_context(zipfile.ZipFile(path))
-    except zipfile.BadZipFile:
-        raise ValueError(f"{path} is not a whole .npz file: it is truncated or foreign") from None
-    members = [m for m in archive.namelist() if m.endswith(".npy")]
-    streams = {m: opened.enter_context(archive.open(m)) for m in members}
-    return {m.removesuffix(".npy"): _npy_rows(s, m, path) for m, s in streams.items()}
+        members = [m for m in archive.namelist() if m.endswith(".npy")]
+    except (zipfile.BadZipFile, ValueError) as why:
+        raise ValueError(f"{path} is not a whole .npz file, truncated or foreign ({why})") from None
+    found = {m.removesuffix(".npy"): m for m in members}
+    wanted = found if names is None else [name for name in names if name in found]
+    return {name: _npy_rows(archive, found[name], name, path, opened) for name in wanted}
 
 
-def _npy_rows(stream: IO[bytes], member: str, path: Path) -> Rows:
+def _npy_rows(
+    archive: zipfile.ZipFile, member: str, name: str, path: Path, opened: ExitStack
+) -> Rows:
     """Rows of one array inside the archive, decompressed as they pass by."""
     try:
+        stream = opened.enter_context(archive.open(member))
         version = np.lib.format.read_magic(stream)
         header = {
             (1, 0): np.lib.format.read_array_header_1_0,
             (2, 0): np.lib.format.read_array_header_2_0,
         }[version]
         shape, fortran, dtype = header(stream)
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as why:
-        raise ValueError(f"{path}: {member} is not a readable array ({why})") from None
-    name = member.removesuffix(".npy")
+    except Exception as why:  # a damaged archive fails in many ways
+        raise _unreadable(path, name, why) from None
     if dtype.hasobject:
         raise ValueError(f"{path}: {name} holds Python objects, expected numbers")
-    if fortran and len(shape) > 1:
-        raise ValueError(
-            f"{path}: {name} is stored in Fortran order and cannot be streamed; save "
-            "np.ascontiguousarray of it"
-        )
     row_bytes = dtype.itemsize * prod(shape[1:])
 
     def read(start: int, stop: int) -> Array:
         wanted = (stop - start) * row_bytes
         try:
-            found = stream.read(wanted)
-        except (zipfile.BadZipFile, EOFError, OSError) as why:
-            raise ValueError(f"{path}: {name} cannot be read to its end ({why})") from None
-        if len(found) != wanted:
+            content = stream.read(wanted)
+        except Exception as why:
+            raise _unreadable(path, name, why) from None
+        if len(content) != wanted:
             raise ValueError(f"{path}: {name} ends early; the file is truncated")
-        return np.frombuffer(found, dtype).reshape(stop - start, *shape[1:])
+        return np.frombuffer(content, dtype).reshape(stop - start, *shape[1:])
 
+    if fortran and len(shape) > 1:
+        return _fortran_rows(name, shape, dtype, path, stream)
     return Rows(name, shape, dtype, SLAB_BYTES // max(1, row_bytes), read)
+
+
+def _fortran_rows(
+    name: str, shape: tuple[int, ...], dtype: np.dtype[Any], path: Path, stream: IO[bytes]
+) -> Rows:
+    """Rows lie scattered in such an array: read it whole if it is not large."""
+    size = dtype.itemsize * prod(shape)
+    if size > LARGEST_FORTRAN:
+        raise ValueError(
+            f"{path}: {name} has {size / 1e6:.0f} MB in Fortran order and cannot be streamed; save "
+            "np.ascontiguousarray of it"
+        )
+    content = stream.read(size)
+    if len(content) != size:
+        raise ValueError(f"{path}: {name} ends early; the file is truncated")
+    whole = np.frombuffer(content, dtype).reshape(shape, order="F")
+    return Rows(name, shape, dtype, shape[0], lambda start, stop: whole[start:stop])
+
+
+def _unreadable(path: Path, name: str, why: Exception) -> ValueError:
+    return ValueError(f"{path}: {name} cannot be read ({type(why).__name__}: {why})")
 
 
 def _dataset(path: Path) -> Any:
@@ -186,14 +241,10 @@ def _dataset(path: Path) -> Any:
         raise ValueError(f"{path} cannot be opened: {type(why).__name__}: {why}") from None
 
 
-def _dataset_variables(path: Path, dataset: Any) -> dict[str, Rows]:
-    radius = dataset.variables.get("radius")
-    if radius is not None and "component" in radius.dims:
-        raise ValueError(
-            f"{path}: radius must not have the dimension component: one radius a point"
-        )
-    names = [n for n in dataset.variables if n not in dataset.dims]
-    return {str(n): _variable_rows(str(n), dataset[n], path) for n in names if dataset[n].ndim}
+def _dataset_variables(path: Path, names: Sequence[str] | None, dataset: Any) -> dict[str, Rows]:
+    found = [str(n) for n in dataset.variables if n not in dataset.dims and dataset[n].ndim]
+    wanted = found if names is None else [name for name in names if name in found]
+    return {name: _variable_rows(name, dataset[name], path) for name in wanted}
 
 
 def _variable_rows(name: str, variable: Any, path: Path) -> Rows:
@@ -210,7 +261,9 @@ def _variable_rows(name: str, variable: Any, path: Path) -> Rows:
                 f"({type(why).__name__}: {why})"
             ) from None
 
-    return Rows(name, variable.shape, variable.dtype, max(slab, SLAB_BYTES // row_bytes), read)
+    dims = tuple(str(d) for d in variable.dims)
+    rows = max(slab, SLAB_BYTES // row_bytes)
+    return Rows(name, variable.shape, variable.dtype, rows, read, dims)
 
 
 def read_arrays(path: str | Path) -> dict[str, Array]:
