@@ -10,7 +10,7 @@ from uqno.band import Band
 from uqno.conformal.ranks import Ranks
 
 CAL = Calibration(
-    2.0, Ranks(9, 98), 100, 10, 10, 0.1, 0.02, "grid", created="2025-01-01T00:00:00+00:00"
+    2.0, Ranks(9, 99), 100, 10, 10, 0.1, 0.02, "grid", created="2025-01-01T00:00:00+00:00"
 )
 
 

@@ -1,6 +1,15 @@
-"""Tests run in parallel processes: one thread each, or they wait for each other."""
+"""Tests run in parallel processes: one thread each, and random numbers that no order changes."""
 
 import os
+import sys
+
+import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MKL_NUM_THREADS", "1")
+
+
+@pytest.fixture(autouse=True)
+def same_random_numbers():
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(0)
