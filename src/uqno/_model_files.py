@@ -37,6 +37,7 @@ class Saved:
     seen: frozenset[str]
     dimensions: int | None
     features: int
+    spread: bool
 
 
 def save(folder: Path, saved: Saved) -> None:
@@ -78,6 +79,7 @@ def _write(folder: Path, saved: Saved) -> None:
         "radius": {"name": saved.radius.name, **saved.radius.saved()},
         "symmetries": [g.name for g in saved.symmetries],
         "features": saved.features,
+        "spread": saved.spread,
         "dimensions": saved.dimensions,
         "calibrations": [json.loads(c.to_json()) for c in saved.calibrations],
         "seen": sorted(saved.seen),
@@ -117,6 +119,7 @@ def load(
         frozenset(content["seen"]),
         content["dimensions"],
         content["features"],
+        content.get("spread", True),  # older models always had it
     )
 
 

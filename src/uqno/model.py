@@ -12,6 +12,7 @@ import copy
 import hashlib
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import tee
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from uqno.operators import FNO, GINO, Operator
 from uqno.operators.symmetry import Symmetry, augmentation
 from uqno.radius import QuantileRadius, Radius, Residuals
 from uqno.radius.contract import Base, Estimate, Feature, Options
-from uqno.training import RelativeL2, crossfit, fit, pointwise_error
+from uqno.training import CrossFit, RelativeL2, crossfit, fit, pointwise_error
 
 Sample = Mapping[str, Tensor]
 Array = NDArray[Any]
@@ -44,22 +45,29 @@ class UQNO:
 
     base: any operator, torch module or callable. An FNO or GINO of uqno's own that is not
         trained yet is trained by `fit`; anything else is taken as trained unless trained=False.
+        Or what `uqno.training.crossfit` found: `fit` then takes its out-of-fold residuals.
     radius: the estimator of E; by default the paper's quantile operator, of the base's kind.
     symmetries: of the problem (`uqno.operators.square()`): augment training, average predictions.
     features: callables (batch, Ĝ(a)) → (batch, f, *points) that hint at the error, for E to see:
         a PDE residual, a coarse solver, the disagreement of other operators.
+    spread: whether E sees the deviation of the answers over the symmetries.
     """
 
     def __init__(
         self,
-        base: Callable[..., Tensor],
+        base: Callable[..., Tensor] | CrossFit,
         radius: Radius | None = None,
         *,
         symmetries: Sequence[Symmetry] = (),
         features: Sequence[Feature] = (),
+        spread: bool = True,
         trained: bool | None = None,
     ) -> None:
-        self.base = Base(_operator(base, trained), tuple(symmetries), tuple(features))
+        self.folds = base if isinstance(base, CrossFit) else None
+        if isinstance(base, CrossFit):
+            base, trained = base.operator, True
+        operator = _operator(base, trained)
+        self.base = Base(operator, tuple(symmetries), tuple(features), spread)
         self.radius = radius if radius is not None else QuantileRadius()
         self.trained = _is_trained(base, self.base.operator) if trained is None else trained
         self.fitted = False
@@ -102,7 +110,9 @@ class UQNO:
             "augment": augmentation(self.base.symmetries),
             **options("base", epochs),
         }
-        if self.trained:
+        if self.folds is not None:
+            residuals = self._out_of_fold(train, self.folds)
+        elif self.trained:
             residuals = self._residuals(self.base.operator, train)
         elif crossfit is None:
             half = len(train) // 2
@@ -112,7 +122,7 @@ class UQNO:
                 Subset(train, range(half, len(train))),  # type: ignore[arg-type]
             )
         else:
-            residuals = self._cross_residuals(train, crossfit, base_options)
+            residuals = self._out_of_fold(train, self._trained_folds(train, crossfit, base_options))
         self.trained = True
         log.info("training the radius on %d residuals", len(residuals))
         radius_options = options("radius", epochs if radius_epochs is None else radius_epochs)
@@ -121,14 +131,23 @@ class UQNO:
         self.seen = frozenset(fingerprint(train[i]) for i in range(len(train)))
         return self
 
-    def _cross_residuals(
+    def _trained_folds(
         self, train: Sequence[Sample], folds: int, options: dict[str, Any]
-    ) -> Residuals:
-        """Out-of-fold predictions of every training function; the base is trained on all."""
+    ) -> CrossFit:
+        """Train the base on all of `train`, and copies of it on all folds but one."""
         untrained = copy.deepcopy(self.base.operator)
         found = crossfit(lambda: copy.deepcopy(untrained), train, folds=folds, **options)
         self.base.operator.load_state_dict(found.operator.state_dict())
         self.base.operator.eval()
+        return found
+
+    def _out_of_fold(self, train: Sequence[Sample], found: CrossFit) -> Residuals:
+        """Every training function as an operator sees it that was not trained on it."""
+        if len(found.assignment) != len(train):
+            raise ValueError(
+                f"{len(train)} training functions, but the folds were made of "
+                f"{len(found.assignment)}: give the functions that crossfit was given"
+            )
         centers: dict[int, Tensor] = {}
         features: dict[int, Tensor] = {}
         for k, operator in enumerate(found.fold_operators):
@@ -141,7 +160,7 @@ class UQNO:
 
     @torch.no_grad()
     def _residuals(self, operator: Operator, data: Sequence[Sample]) -> Residuals:
-        base = Base(operator.eval(), self.base.symmetries, self.base.features)
+        base = replace(self.base, operator=operator.eval())
         centers: list[Tensor] = []
         features: list[Tensor] = []
         for samples, batch in batches(operator, data):
@@ -359,6 +378,7 @@ class UQNO:
             self.seen,
             self.dimensions,
             len(self.base.features),
+            self.base.spread,
         )
         _model_files.save(Path(folder), saved)
 
@@ -380,7 +400,12 @@ class UQNO:
                 "same callables with features="
             )
         model = cls(
-            saved.base, saved.radius, symmetries=saved.symmetries, features=features, trained=True
+            saved.base,
+            saved.radius,
+            symmetries=saved.symmetries,
+            features=features,
+            spread=saved.spread,
+            trained=True,
         )
         model.fitted, model.calibrations = True, saved.calibrations
         model.seen, model.dimensions = saved.seen, saved.dimensions

@@ -34,11 +34,12 @@ class Base:
     operator: Operator
     symmetries: tuple[Symmetry, ...] = ()
     features: tuple[Feature, ...] = ()
+    spread: bool = True  # the deviation over the symmetries is such a field
 
     def view(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Ĝ(a) (batch, channel, *points) and the features (batch, f, *points), f ≥ 0."""
         center, deviation = averaged(self.operator, batch, self.symmetries)
-        hints = [] if deviation is None else [deviation]
+        hints = [deviation] if deviation is not None and self.spread else []
         hints += [feature(batch, center) for feature in self.features]
         return center, torch.cat(hints, dim=1) if hints else center[:, :0]
 

@@ -1,0 +1,1 @@
+"""Measuring methods against each other: presets, methods, the experiment, its numbers."""

@@ -1,0 +1,172 @@
+"""What a run is made of: every number that decides its results, and three sets of them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+METHODS = (
+    "uqno",
+    "uqno-paper",
+    "mc-dropout",
+    "laplace",
+    "nppc",
+    "ensemble",
+    "perturbed-pair",
+    "constant",
+    "mean-field",
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A Darcy experiment. Calibration and test functions choose nothing here."""
+
+    seed: int = 0
+    """Of the functions, of the networks and of the splits into calibration and test."""
+    train: int = 2000
+    calibration: int = 500
+    test: int = 1000
+    solved_at: int = 211
+    """Nodes a side of the grid on which the equation is solved."""
+    trained_at: int = 43
+    tested_at: int = 43
+    """Nodes a side at which bands are calibrated and tested."""
+    modes: int = 12
+    width: int = 32
+    layers: int = 4
+    epochs: int = 25
+    batch_size: int = 16
+    learning_rate: float = 5e-3
+    folds: int = 2
+    """Of the out-of-fold residuals."""
+    dropout: float = 0.1
+    """Of the network of mc-dropout."""
+    members: int = 5
+    """Of the ensemble."""
+    noise: float = 0.1
+    """Of the perturbed labels, as a share of the solutions' standard deviation."""
+    alphas: tuple[float, ...] = (0.1, 0.02)
+    delta: float = 0.02
+    curve_alphas: tuple[float, ...] = (0.02, 0.05, 0.1, 0.2)
+    """Of the figures with several levels."""
+    splits: int = 200
+    """Random splits of the held-out functions over which figures are averaged."""
+    methods: tuple[str, ...] = METHODS
+    ablation: bool = True
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            object.__setattr__(self, field.name, _checked(field.name, getattr(self, field.name)))
+        unknown = [name for name in self.methods if name not in METHODS]
+        if unknown:
+            raise ValueError(f"methods {unknown} are not known: choose from {', '.join(METHODS)}")
+        if not self.methods or not self.alphas:
+            raise ValueError("methods and alphas must each name at least one")
+        if self.train < 4 * self.batch_size:
+            raise ValueError(
+                f"train = {self.train} is too few for batches of {self.batch_size}, as halves are "
+                f"halved again: give at least {4 * self.batch_size}"
+            )
+        for name in ("trained_at", "tested_at"):
+            kept = getattr(self, name)
+            if (self.solved_at - 1) % (kept - 1):
+                raise ValueError(
+                    f"{name} = {kept} has nodes that are not among the {self.solved_at} of "
+                    f"solved_at: {self.solved_at - 1} must be a multiple of {kept - 1}"
+                )
+
+    @property
+    def held_out(self) -> int:
+        return self.calibration + self.test
+
+    def record(self) -> dict[str, Any]:
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
+        }
+
+
+PRESETS: Mapping[str, Settings] = {
+    "quick": Settings(
+        train=600,
+        calibration=200,
+        test=400,
+        epochs=10,
+        methods=("uqno", "uqno-paper", "mc-dropout", "laplace", "nppc", "constant"),
+        ablation=False,
+    ),
+    "standard": Settings(),
+    "paper": Settings(
+        train=5000,
+        solved_at=421,
+        tested_at=421,
+        methods=("uqno", "uqno-paper", "mc-dropout", "laplace", "nppc", "constant"),
+        ablation=False,
+    ),
+}
+
+
+def preset(name: str, changes: Iterable[str] = ()) -> Settings:
+    """The settings of a preset with changes `key=value`; a tuple's values are joined by commas.
+
+    >>> preset("quick", ["epochs=2", "alphas=0.1,0.05"]).alphas
+    (0.1, 0.05)
+    """
+    if name not in PRESETS:
+        raise ValueError(f"preset {name!r} is not known: choose from {', '.join(PRESETS)}")
+    settings = PRESETS[name]
+    known = {field.name: getattr(settings, field.name) for field in fields(settings)}
+    changed: dict[str, Any] = {}
+    for change in changes:
+        key, equals, text = change.partition("=")
+        if not equals:
+            raise ValueError(f"--set {change} has no '=': write key=value")
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=3, cutoff=0.4)
+            raise ValueError(
+                f"--set {change}: there is no setting {key!r}; "
+                + (
+                    f"the nearest are {', '.join(near)}"
+                    if near
+                    else f"there are {', '.join(known)}"
+                )
+            )
+        changed[key] = _parsed(key, text, known[key])
+    return replace(settings, **changed)
+
+
+def _parsed(key: str, text: str, like: Any) -> Any:
+    """`text` as a value of the kind of `like`."""
+    try:
+        if isinstance(like, bool):
+            return {"true": True, "false": False}[text.lower()]
+        if isinstance(like, tuple):
+            kind = type(like[0])
+            return tuple(kind(part.strip()) for part in text.split(",") if part.strip())
+        return type(like)(text)
+    except (ValueError, KeyError):
+        kinds = {bool: "true or false", tuple: "values joined by commas", int: "a whole number"}
+        expected = kinds.get(type(like), "a number")
+        raise ValueError(f"--set {key}={text}: expected {expected}, such as {like}") from None
+
+
+# What each number may be; the rest must be at least 1.
+_SHARES = ("delta", "alphas", "curve_alphas")
+_LEAST = {"seed": 0, "folds": 2, "members": 2, "solved_at": 3, "trained_at": 3, "tested_at": 3}
+
+
+def _checked(name: str, value: Any) -> Any:
+    if name in _SHARES:
+        for share in value if isinstance(value, tuple | list) else (value,):
+            if not 0 < share < 1:
+                raise ValueError(f"{name} has the value {share}, expected numbers in (0, 1)")
+    elif name == "dropout" and not 0 < value < 1:
+        raise ValueError(f"dropout = {value} must lie in (0, 1)")
+    elif name in ("learning_rate", "noise") and not 0 < value < float("inf"):
+        raise ValueError(f"{name} = {value} must be positive and finite")
+    elif isinstance(value, int) and not isinstance(value, bool) and value < _LEAST.get(name, 1):
+        raise ValueError(f"{name} = {value} must be at least {_LEAST.get(name, 1)}")
+    return tuple(value) if isinstance(value, list) else value
