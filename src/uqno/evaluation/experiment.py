@@ -1,0 +1,469 @@
+"""A run: functions, operators and models, held-out functions scored, and the record of it all.
+
+    RUN/settings.json      what it is a run of; another one in the same folder is refused
+    RUN/<operator>/…       fits of the operators that methods share      (see methods.py)
+    RUN/radius/…           fits of their radii
+    RUN/models/<method>    the models
+    RUN/profiles/…         what is kept of the held-out functions, a few dozen a file
+    RUN/results.json       written last: a run that has it is done
+
+Each part is whole or absent, so a run that was stopped at any instant goes on when it is called
+again with the same folder.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import platform
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from math import gcd
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from uqno.data import GridSamples, Recipe, generate
+from uqno.data.files import write_whole
+from uqno.data.generation import end_with_parent
+from uqno.data.split import Split
+from uqno.evaluation import metrics, results
+from uqno.evaluation.methods import METHODS, Job, Workshop, epochs_done, jobs, train_seconds, trained
+from uqno.evaluation.presets import Settings
+from uqno.evaluation.profile import Profile, concatenate, profile, rungs
+from uqno.evaluation.results import Results
+from uqno.model import UQNO, batches
+from uqno.radius import ComponentsRadius
+
+Reals = NDArray[np.float64]
+Progress = Callable[[str, float, float], None]
+"""(what is done, how much of it, of how much)."""
+
+CHUNK = 50  # held-out functions a task
+POLL = 0.5  # seconds between looks at the logs of fits
+PANEL_NODES = 90  # at most so many nodes a side in the figures' fields
+DELTAS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3)
+VERSIONS = ("uqno", "torch", "numpy", "scipy", "zarr")
+
+
+@dataclass(frozen=True)
+class Run:
+    """Settings, and where they are worked out."""
+
+    settings: Settings
+    folder: Path
+    data: Path
+
+    # --- data ---------------------------------------------------------------------------------
+
+    def stores(self) -> dict[str, tuple[Path, Recipe, range]]:
+        """{role: (store, recipe, its functions)}; one store where all have one resolution."""
+        s = self.settings
+        every = s.train + s.held_out
+        parts = {"train": (s.trained_at, range(s.train)), "held": (s.tested_at, range(s.train, every))}
+        if s.trained_at == s.tested_at:
+            parts = {"all": (s.trained_at, range(every))}
+        return {
+            role: (
+                self.data / f"darcy-{s.solved_at}-{kept}-seed{s.seed}-{every}-{role}.zarr",
+                Recipe(seed=s.seed, resolution=s.solved_at, keep=(kept,)),
+                part,
+            )
+            for role, (kept, part) in parts.items()
+        }
+
+    def make_data(self, workers: int, progress: Progress) -> None:
+        s = self.settings
+        chunk = gcd(s.train, 8)  # a part must end where a chunk does
+        for role, (path, recipe, part) in self.stores().items():
+            words = "solving" if role == "all" else f"solving, {role}"
+
+            def tell(done: int, total: int, words: str = words) -> None:
+                progress(words, done, total)
+
+            generate(path, recipe, s.train + s.held_out, part, workers, chunk, tell)
+
+    def samples(self, role: str) -> GridSamples:
+        """"train" or "held": the functions at the resolution they are used at."""
+        from uqno.data.store import FunctionStore
+
+        s = self.settings
+        stores = self.stores()
+        path, recipe, _ = stores.get(role) or stores["all"]
+        data = FunctionStore.open(path).samples(recipe.keep[0])
+        chosen = range(s.train) if role == "train" else range(s.train, s.train + s.held_out)
+        return data.subset(chosen)
+
+    def split(self) -> Split:
+        """The recorded split: functions are independent draws, so ranges of them are random."""
+        s = self.settings
+        ends = np.cumsum([0, s.train // 2, s.train - s.train // 2, s.calibration, s.test])
+        parts = [tuple(range(a, b)) for a, b in zip(ends, ends[1:], strict=False)]
+        return Split(s.train + s.held_out, s.seed, *parts)
+
+    # --- training -----------------------------------------------------------------------------
+
+    def workshop(self) -> Workshop:
+        return Workshop(self.settings, self.folder, self.samples("train").in_memory())
+
+    def done(self, job: Job) -> bool:
+        """Models are saved last; an operator is done when its last fit is."""
+        kind, name = job.name.split("/", 1)
+        if kind == "model":
+            return (self.folder / "models" / name / "model.json").is_file()
+        return self.progress([job]) >= job.work * self.settings.epochs
+
+    def progress(self, these: Iterable[Job]) -> int:
+        """Functions times epochs that are behind us."""
+        return sum(
+            functions * epochs_done(self.folder / fit)
+            for job in these
+            for fit, functions in job.fits.items()
+        )
+
+    # --- held-out functions -------------------------------------------------------------------
+
+    def chunks(self) -> list[range]:
+        n = self.settings.held_out
+        return [range(i, min(i + CHUNK, n)) for i in range(0, n, CHUNK)]
+
+    def chunk_file(self, name: str, chunk: range) -> Path:
+        return self.folder / "profiles" / name / f"{chunk.start:05d}.npz"
+
+    def profile(self, name: str) -> Profile:
+        return concatenate([Profile.load(self.chunk_file(name, c)) for c in self.chunks()])
+
+    def seconds(self, name: str) -> tuple[float, float]:
+        """To predict a function, and to predict and score it; means over all held-out ones."""
+        parts = [json.loads(self.chunk_file(name, c).with_suffix(".json").read_text(encoding="utf8"))
+                 for c in self.chunks()]  # fmt: skip
+        n = self.settings.held_out
+        return sum(p["predict"] for p in parts) / n, sum(p["all"] for p in parts) / n
+
+    def ladder(self) -> NDArray[np.int64]:
+        """The ranks that profiles keep: all that any row or figure will ask for."""
+        s = self.settings
+        points = s.tested_at**2
+        levels = {(a, d) for a in (*s.alphas, *s.curve_alphas) for d in (s.delta, *DELTAS)}
+        return rungs(points, metrics.ranks_needed(points, s.calibration, sorted(levels)))
+
+
+def run(
+    settings: Settings,
+    folder: str | Path,
+    *,
+    data: str | Path = "data",
+    preset: str = "",
+    command: str = "",
+    workers: int | None = None,
+    progress: Progress = lambda what, done, total: None,
+) -> Results:
+    """Do the whole comparison, or what is left of it, and return its record."""
+    made = Run(settings, Path(folder), Path(data))
+    finished = made.folder / "results.json"
+    claim(made)
+    if finished.is_file():
+        return results.read(finished)
+    workers = workers or cores()
+    made.make_data(workers, progress)
+    with pool(workers) as executor:
+        train_all(made, executor, workers, progress)
+        score_all(made, executor, progress)
+    progress("drawing conclusions", 0, 1)
+    record = conclude(made, preset, command)
+    results.write(finished, record)
+    return results.read(finished)
+
+
+def claim(made: Run) -> None:
+    """Write down what the folder is a run of; refuse a folder of another run."""
+    file = made.folder / "settings.json"
+    wanted = made.settings.record()
+    if file.is_file():
+        try:
+            found = json.loads(file.read_text(encoding="utf8"))["settings"]
+        except (ValueError, KeyError, TypeError):
+            raise ValueError(f"{file} is damaged: remove {made.folder} or choose another") from None
+        different = {k: (found.get(k), v) for k, v in wanted.items() if found.get(k) != v}
+        if different:
+            raise ValueError(
+                f"{made.folder} is a run with other settings (found, wanted): {different}; choose "
+                "another folder with --out, or remove it"
+            )
+        return
+    content = {"settings": wanted, "started": now(), "split": made.split().record()}
+    made.folder.mkdir(parents=True, exist_ok=True)
+    write_whole(file, lambda aside: aside.write_text(json.dumps(content), encoding="utf8"))
+
+
+# --- processes --------------------------------------------------------------------------------
+
+
+@contextmanager
+def pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    # Spawned, not forked: a fork of a process with torch's threads may hang.
+    executor = ProcessPoolExecutor(
+        workers,
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=_begin_worker,
+        initargs=(max(1, cores() // workers),),
+    )
+    try:
+        yield executor
+    except BaseException:
+        for process in list((executor._processes or {}).values()):
+            process.terminate()  # a fit would go on for minutes; its checkpoint is safe
+        raise
+    finally:
+        executor.shutdown(wait=True, cancel_futures=True)
+
+
+def _begin_worker(threads: int) -> None:
+    end_with_parent()
+    torch.set_num_threads(threads)
+
+
+def train_all(made: Run, executor: ProcessPoolExecutor, workers: int, progress: Progress) -> None:
+    """Every job once those it needs are done, the longest first."""
+    every = jobs(made.settings)
+    total = sum(job.work for job in every) * made.settings.epochs
+    done = {job.name for job in every if made.done(job)}
+    waiting = sorted((j for j in every if j.name not in done), key=lambda j: -j.work)
+    running: dict[Future[None], str] = {}
+    while waiting or running:
+        ready = [j for j in waiting if done.issuperset(j.needs)]
+        for job in ready[: workers - len(running)]:
+            waiting.remove(job)
+            running[executor.submit(_train, made, job)] = job.name
+        progress("training", made.progress(every), total)
+        for future in wait(running, timeout=POLL, return_when=FIRST_COMPLETED).done:
+            future.result()
+            done.add(running.pop(future))
+    progress("training", total, total)
+
+
+def _train(made: Run, job: Job) -> None:
+    job.run(made.workshop())
+
+
+def score_all(made: Run, executor: ProcessPoolExecutor, progress: Progress) -> None:
+    """The profile of every held-out function under every model."""
+    names = trained(made.settings)
+    tasks = [(name, chunk) for chunk in made.chunks() for name in names]
+    missing = [task for task in tasks if not made.chunk_file(*task).is_file()]
+    running = {executor.submit(_score, made, *task): task for task in missing}
+    functions = len(names) * made.settings.held_out
+    behind = functions - sum(len(chunk) for _, chunk in missing)
+    while running:
+        progress("testing", behind, functions)
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            future.result()
+            behind += len(running.pop(future)[1])
+    progress("testing", functions, functions)
+
+
+def _score(made: Run, name: str, chunk: range) -> None:
+    model = loaded(made, name)
+    ranks = made.ladder()
+    data = made.samples("held").subset(chunk)
+    # Small batches of large functions: they gain nothing from company.
+    size = max(1, min(16, 2**17 // made.settings.tested_at**2))
+    parts, predicting, began = [], 0.0, time.perf_counter()
+    before = began
+    for error, radius, _ in model.scored(data, size):
+        predicting += time.perf_counter() - before
+        parts.append(profile(error, radius, ranks))
+        before = time.perf_counter()
+    file = made.chunk_file(name, chunk)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    told = {"predict": predicting, "all": time.perf_counter() - began}
+    beside = file.with_suffix(".json")
+    write_whole(beside, lambda aside: aside.write_text(json.dumps(told), encoding="utf8"))
+    concatenate(parts).save(file)  # last: it marks the chunk as done
+
+
+def loaded(made: Run, name: str) -> UQNO:
+    """A trained model, read without its training functions."""
+    return Workshop(made.settings, made.folder, ()).model(name)
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+# --- results ----------------------------------------------------------------------------------
+
+
+def conclude(made: Run, preset: str, command: str) -> Results:
+    """All numbers and all that figures are drawn from."""
+    s = made.settings
+    profiles = {name: made.profile(name) for name in trained(s)}
+    shown = {name: profiles[name] for name in s.methods}
+    started = json.loads((made.folder / "settings.json").read_text(encoding="utf8"))["started"]
+    swept = {
+        (name, alpha): metrics.sweep(
+            shown[name], alpha, DELTAS, calibration=s.calibration, splits=s.splits, seed=s.seed
+        )
+        for name in s.methods
+        for alpha in s.curve_alphas
+    }
+    first_test = s.calibration
+    panel, section = pictures(made, shown, first_test)
+    return Results(
+        format=results.FORMAT,
+        format_version=results.VERSION,
+        task="darcy",
+        preset=preset,
+        command=command,
+        started=started,
+        finished=now(),
+        settings=s.record(),
+        versions={"python": platform.python_version(), **{v: version(v) for v in VERSIONS}},
+        machine=f"{platform.machine()}, {cores()} cores",
+        split={"train": s.train, "calibration": s.calibration, "test": s.test},
+        rows=rows(made, shown),
+        ablation=ablation(made, profiles) if s.ablation else [],
+        curves=[results.curve(name, some) for (name, _), some in swept.items()],
+        targets=[results.targets(name, some) for (name, _), some in swept.items()],
+        panel=panel,
+        section=section,
+        paper=results.quoted("darcy"),
+    )
+
+
+def rows(made: Run, profiles: dict[str, Profile]) -> list[results.Row]:
+    """Each method raw, where anyone would use it so, and calibrated, at every α."""
+    s, found = made.settings, []
+    for name, held in profiles.items():
+        predicting, scoring = made.seconds(name)
+        more: dict[str, Any] = {
+            "train_seconds": train_seconds(made.folder, name, s),
+            "calibrate_seconds": scoring * s.calibration,
+            "predict_seconds": predicting,
+            "share_of_variance": share_of_variance(made) if name == "nppc" else None,
+        }
+        for alpha in s.alphas:
+            if METHODS[name].raw:
+                found.append(results.row(name, metrics.raw(held, alpha, s.delta), **more))
+            for sampling in ("hoeffding", "grid") if name == "uqno-paper" else ("grid",):
+                measured = _calibrated(made, held, alpha, sampling)
+                found.append(results.row(name, measured, **more))
+    return found
+
+
+def _calibrated(made: Run, held: Profile, alpha: float, sampling: str) -> metrics.Measured:
+    s = made.settings
+    return metrics.calibrated(
+        held, alpha, s.delta, sampling, calibration=s.calibration, splits=s.splits, seed=s.seed
+    )
+
+
+def share_of_variance(made: Run) -> float:
+    """Of the errors of held-out functions, inside the subspace of nppc: the paper's metric."""
+    model = loaded(made, "nppc")
+    if not isinstance(model.radius, ComponentsRadius):
+        raise TypeError(f"nppc has a {type(model.radius).__name__}, not a ComponentsRadius")
+    # As many functions as one task has: a mean to a percent or two.
+    data = made.samples("held").subset(range(min(CHUNK, made.settings.held_out)))
+    parts = [
+        model.radius.explained(model.base, batch, batch["u"])
+        for _, batch in batches(model.base.operator, data, 4)
+    ]
+    return float(torch.cat(parts).mean())
+
+
+LADDER = (
+    # (name, what it is, model, ranks): one ingredient after the other, then each left out alone.
+    ("paper", "the paper's recipe", "uqno-paper", "hoeffding"),
+    ("best-t", "its ranks at the best t", "uqno-paper", metrics.BEST_T),
+    ("iid", "ranks for random points", "uqno-paper", "iid"),
+    ("grid", "ranks for the grid", "uqno-paper", "grid"),
+    ("out-of-fold", "+ out-of-fold residuals", "out-of-fold", "grid"),
+    ("symmetries", "+ symmetries", "no-spread", "grid"),
+    ("ours", "+ their spread for E: ours", "uqno", "grid"),
+    ("ours-hoeffding", "ours, the paper's ranks", "uqno", "hoeffding"),
+    ("ours-best-t", "ours, its ranks at the best t", "uqno", metrics.BEST_T),
+    ("ours-iid", "ours, ranks for random points", "uqno", "iid"),
+    ("ours-constant", "ours, a constant radius", "constant-symmetric", "grid"),
+    ("ours-half", "ours, half and half split", "half-symmetric", "grid"),
+    ("ours-half-disagreement", "the same, + disagreement of two", "disagreement", "grid"),
+)
+
+
+def ablation(made: Run, profiles: dict[str, Profile]) -> list[results.Ablated]:
+    """What each ingredient contributes, at every α; the ratio is to the paper's recipe."""
+    found = []
+    for alpha in made.settings.alphas:
+        recipes = {
+            name: (label, _calibrated(made, profiles[model], alpha, sampling))
+            for name, label, model, sampling in LADDER
+        }
+        found += results.ablated(recipes, "paper")
+    return found
+
+
+def pictures(
+    made: Run, profiles: dict[str, Profile], which: int
+) -> tuple[results.Panel, results.Section]:
+    """One test function, chosen by its place alone, under every method; and a cut through ours."""
+    s, alpha = made.settings, made.settings.alphas[0]
+    sample = made.samples("held")[which]
+    nodes = sample["u"].shape[-1]
+    step = max(1, -(-(nodes - 1) // PANEL_NODES))
+    while (nodes - 1) % step:  # both ends of a side are shown
+        step += 1
+    methods, cut, prediction = [], None, None
+    for name, held in profiles.items():
+        measured = _calibrated(made, held, alpha, "grid")
+        raw = not measured.feasible or measured.scale is None
+        scale = 1.0 if measured.scale is None else measured.scale
+        model = loaded(made, name)
+        estimate = model.estimate(sample)
+        center, radius = (t[0].squeeze(0).double().numpy() for t in (estimate.center, estimate.radius))
+        error = np.abs(sample["u"][0].double().numpy() - center)
+        radius = radius * scale
+        methods.append(
+            results.PanelMethod(
+                method=name,
+                label=results.LABELS[name],
+                calibrated=not raw,
+                error=error[::step, ::step].tolist(),
+                radius=radius[::step, ::step].tolist(),
+                coverage=float((error <= radius).mean()),
+            )
+        )
+        if prediction is None or name == "uqno":
+            prediction, cut = center, (center[nodes // 2], radius[nodes // 2])
+    if prediction is None or cut is None:
+        raise ValueError("no methods to show: settings.methods is empty")
+    truth = sample["u"][0].double().numpy()
+    panel = results.Panel(
+        alpha=alpha,
+        delta=s.delta,
+        input=sample["a"][0, ::step, ::step].tolist(),
+        truth=truth[::step, ::step].tolist(),
+        prediction=prediction[::step, ::step].tolist(),
+        methods=methods,
+    )
+    middle, half = cut
+    section = results.Section(
+        x=np.linspace(0, 1, nodes)[::step].tolist(),
+        truth=truth[nodes // 2, ::step].tolist(),
+        center=middle[::step].tolist(),
+        lower=(middle - half)[::step].tolist(),
+        upper=(middle + half)[::step].tolist(),
+    )
+    return panel, section
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,318 @@
+"""The methods of a comparison: which operators each needs, and how its model is made of them.
+
+Training is cut into jobs that several processes can do: first operators that methods share, then a
+model for each method. Each fit has a folder, so a job that is asked for again goes on or is read.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from uqno.evaluation.presets import Settings
+from uqno.model import UQNO
+from uqno.operators import FNO, Operator, as_operator
+from uqno.operators.symmetry import augmentation, square
+from uqno.radius import (
+    ComponentsRadius,
+    ConstantRadius,
+    Disagreement,
+    DropoutRadius,
+    EnsembleRadius,
+    LaplaceRadius,
+    MeanFieldRadius,
+    PerturbedPairRadius,
+    QuantileRadius,
+)
+from uqno.training import CrossFit, RelativeL2, crossfit, fit
+
+Data = Sequence[Mapping[str, Tensor]]
+# The paper's recipe has no floor; a radius must be positive, so it has this share of the error.
+NO_FLOOR = 1e-3
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """Where operators and models of a run are trained, or read once they are.
+
+    train: all training functions; the paper's recipe takes the first half for Ĝ, the second for E.
+    """
+
+    settings: Settings
+    folder: Path
+    train: Data
+
+    # --- operators that methods share ---------------------------------------------------------
+
+    def cross(self, name: str) -> CrossFit:
+        """Operators on all the training functions and on all folds but one."""
+        symmetries = square() if name == "symmetric" else ()
+        return crossfit(
+            lambda: as_operator(self.network()),
+            self.train,
+            folds=self.settings.folds,
+            seed=self.settings.seed,
+            augment=augmentation(symmetries),
+            loss=RelativeL2(),
+            folder=self.folder / name,
+            **self.training(),
+        )
+
+    def single(self, name: str) -> Operator:
+        """One operator: on the first half, or on all the training functions with dropout."""
+        of_all = name == "dropout"
+        symmetries = square() if name.startswith("half-symmetric") else ()
+        seed = self.settings.seed + (1 if name == "half-symmetric-2" else 0)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            operator = as_operator(self.network(self.settings.dropout if of_all else 0.0))
+        fit(
+            operator,
+            self.train if of_all else self.half(0),
+            seed=seed,
+            augment=augmentation(symmetries),
+            loss=RelativeL2(),
+            folder=self.folder / name,
+            **self.training(),
+        )
+        return operator
+
+    def network(self, dropout: float = 0.0) -> FNO:
+        s = self.settings
+        return FNO(1, 1, (s.modes, s.modes), s.width, s.layers, dropout=dropout)
+
+    def half(self, which: int) -> Data:
+        """The first or the second half of the training functions."""
+        middle = len(self.train) // 2
+        chosen = range(middle) if which == 0 else range(middle, len(self.train))
+        return torch.utils.data.Subset(self.train, chosen)  # type: ignore[arg-type,return-value]
+
+    def training(self) -> dict[str, Any]:
+        """Of every fit alike. No epoch is chosen, so nothing is held out to choose it."""
+        s = self.settings
+        return {
+            "epochs": s.epochs,
+            "batch_size": s.batch_size,
+            "learning_rate": s.learning_rate,
+            "validation": 0.0,
+            "progress": False,
+            "resume": True,
+        }
+
+    # --- models --------------------------------------------------------------------------------
+
+    def model(self, name: str) -> UQNO:
+        """The fitted model of a method, read if it is there."""
+        method, where = METHODS[name], self.folder / "models" / name
+        if (where / "model.json").is_file():
+            return UQNO.load(where, features=method.features(self))
+        model = method.make(self)
+        data = self.half(1) if method.operators[0].startswith("half") else self.train
+        model.fit(
+            data, seed=self.settings.seed, folder=self.folder / "radius" / name, **self.training()
+        )
+        model.save(where)
+        return model
+
+
+def _nothing(workshop: Workshop) -> tuple[Any, ...]:
+    return ()
+
+
+@dataclass(frozen=True)
+class Method:
+    """What a method is made of.
+
+    operators: names of the shared ones it needs; the first is its base.
+    make: the model before `fit`.
+    fits: how many times `fit` goes through the training functions it gets, in sets of epochs.
+    features: what E sees beside its inputs, if that is not saved with the model.
+    raw: whether the paper's table, or anyone, would use it without calibration.
+    """
+
+    operators: tuple[str, ...]
+    make: Callable[[Workshop], UQNO]
+    fits: Callable[[Settings], Mapping[str, int]]
+    features: Callable[[Workshop], tuple[Any, ...]] = _nothing
+    raw: bool = False
+
+
+def _radius_fit(settings: Settings) -> dict[str, int]:
+    return {"radius": settings.train}
+
+
+def _half_fit(settings: Settings) -> dict[str, int]:
+    return {"radius": settings.train - settings.train // 2}
+
+
+def _no_fit(settings: Settings) -> dict[str, int]:
+    return {}
+
+
+def _member_fits(settings: Settings) -> dict[str, int]:
+    return {f"radius/member-{k}": settings.train for k in range(1, settings.members)}
+
+
+def _pair_fit(settings: Settings) -> dict[str, int]:
+    return {"radius/member-1": settings.train}
+
+
+def _second_operator(workshop: Workshop) -> tuple[Any, ...]:
+    return (Disagreement(workshop.single("half-symmetric-2")),)
+
+
+METHODS: Mapping[str, Method] = {
+    # Ours: out-of-fold residuals of all the training functions, symmetries, their spread for E.
+    "uqno": Method(
+        ("symmetric",),
+        lambda w: UQNO(w.cross("symmetric"), symmetries=square()),
+        _radius_fit,
+        raw=True,
+    ),
+    "uqno-paper": Method(
+        ("half",),
+        lambda w: UQNO(w.single("half"), QuantileRadius(floor=NO_FLOOR)),
+        _half_fit,
+        raw=True,
+    ),
+    "mc-dropout": Method(
+        ("dropout",), lambda w: UQNO(w.single("dropout"), DropoutRadius()), _no_fit, raw=True
+    ),
+    "laplace": Method(
+        ("plain",), lambda w: UQNO(w.cross("plain").operator, LaplaceRadius()), _no_fit, raw=True
+    ),
+    "nppc": Method(
+        ("plain",), lambda w: UQNO(w.cross("plain"), ComponentsRadius()), _radius_fit, raw=True
+    ),
+    "ensemble": Method(
+        ("plain",),
+        lambda w: UQNO(w.cross("plain").operator, EnsembleRadius(w.settings.members)),
+        _member_fits,
+        raw=True,
+    ),
+    "perturbed-pair": Method(
+        ("plain",),
+        lambda w: UQNO(w.cross("plain").operator, PerturbedPairRadius(w.settings.noise)),
+        _pair_fit,
+        raw=True,
+    ),
+    "constant": Method(("plain",), lambda w: UQNO(w.cross("plain"), ConstantRadius()), _no_fit),
+    "mean-field": Method(("plain",), lambda w: UQNO(w.cross("plain"), MeanFieldRadius()), _no_fit),
+    # Of the ablation alone.
+    "out-of-fold": Method(("plain",), lambda w: UQNO(w.cross("plain")), _radius_fit),
+    "no-spread": Method(
+        ("symmetric",),
+        lambda w: UQNO(w.cross("symmetric"), symmetries=square(), spread=False),
+        _radius_fit,
+    ),
+    "constant-symmetric": Method(
+        ("symmetric",),
+        lambda w: UQNO(w.cross("symmetric"), ConstantRadius(), symmetries=square()),
+        _no_fit,
+    ),
+    "half-symmetric": Method(
+        ("half-symmetric",),
+        lambda w: UQNO(w.single("half-symmetric"), symmetries=square()),
+        _half_fit,
+    ),
+    "disagreement": Method(
+        ("half-symmetric", "half-symmetric-2"),
+        lambda w: UQNO(
+            w.single("half-symmetric"), symmetries=square(), features=_second_operator(w)
+        ),
+        _half_fit,
+        features=_second_operator,
+    ),
+}
+ABLATION = (
+    "out-of-fold",
+    "no-spread",
+    "constant-symmetric",
+    "half-symmetric",
+    "disagreement",
+)
+
+
+def trained(settings: Settings) -> tuple[str, ...]:
+    """The methods of a run, and those that its ablation needs."""
+    names = dict.fromkeys(settings.methods)
+    if settings.ablation:
+        names |= dict.fromkeys(("uqno", "uqno-paper", *ABLATION))
+    return tuple(names)
+
+
+# --- jobs -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Job:
+    """Something to train in a process of its own: an operator or a model.
+
+    needs: jobs that come first; fits: {folder of a fit: functions of an epoch}.
+    """
+
+    name: str
+    needs: tuple[str, ...]
+    fits: Mapping[str, int]
+
+    @property
+    def work(self) -> int:
+        return sum(self.fits.values())
+
+    def run(self, workshop: Workshop) -> None:
+        kind, name = self.name.split("/", 1)
+        if kind == "model":
+            workshop.model(name)
+        elif name in ("plain", "symmetric"):
+            workshop.cross(name)
+        else:
+            workshop.single(name)
+
+
+def jobs(settings: Settings) -> tuple[Job, ...]:
+    """All the training of a run."""
+    names = trained(settings)
+    operators = dict.fromkeys(o for name in names for o in METHODS[name].operators)
+    shared = [Job(f"operator/{o}", (), _operator_fits(o, settings)) for o in operators]
+    models = []
+    for name in names:
+        method = METHODS[name]
+        fits = {f"radius/{name}/{f}": count for f, count in method.fits(settings).items()}
+        needs = tuple(f"operator/{o}" for o in method.operators)
+        models.append(Job(f"model/{name}", needs, fits))
+    return (*shared, *models)
+
+
+def _operator_fits(name: str, settings: Settings) -> dict[str, int]:
+    n, k = settings.train, settings.folds
+    if name in ("plain", "symmetric"):
+        folds = {f"{name}/fold-{i}": n - n // k for i in range(k)}
+        return {**folds, f"{name}/final": n}
+    return {name: n if name == "dropout" else n // 2}
+
+
+def epochs_done(folder: Path) -> int:
+    """Rows of a fit's log."""
+    return len(_log(folder))
+
+
+def train_seconds(folder: Path, name: str, settings: Settings) -> float:
+    """Of all fits that a method rests on, those it shares included."""
+    known = {job.name: job for job in jobs(settings)}
+    job = known[f"model/{name}"]
+    fits = [fit for each in (job.name, *job.needs) for fit in known[each].fits]
+    return sum(float(row["seconds"]) for fit in fits for row in _log(folder / fit))
+
+
+def _log(folder: Path) -> list[dict[str, str]]:
+    file = folder / "log.csv"
+    if not file.is_file():
+        return []
+    with file.open(encoding="utf8", newline="") as opened:
+        return list(csv.DictReader(opened))
