@@ -1,0 +1,5 @@
+"""How good is a band? `profile` keeps what matters of each function, `metrics` measures it,
+`results` is the record of a run, `table` shows it in words, `paper` holds the paper's numbers.
+
+Nothing is imported here, so that reading a record needs neither torch nor matplotlib.
+"""
