@@ -147,7 +147,7 @@ def rungs(points: int, ranks: Iterable[int] = ()) -> Integers:
     >>> rungs(5)
     array([1, 2, 3, 4, 5])
     >>> len(rungs(421**2)), rungs(421**2)[-3:]
-    (235, array([177239, 177240, 177241]))
+    (229, array([177239, 177240, 177241]))
     """
     m = checks.count("points", points)
     asked = np.array(sorted(set(ranks)), dtype=np.int64)

@@ -24,7 +24,7 @@ DIGITS, FIELD_DIGITS = 6, 4
 
 LABELS: Final = {
     "uqno": "UQNO (ours)",
-    "uqno-paper": "UQNO (paper's recipe)",
+    "uqno-paper": "UQNO (paper)",
     "mc-dropout": "MC dropout",
     "laplace": "Laplace",
     "nppc": "NPPC",
@@ -270,17 +270,26 @@ def quoted(task: str) -> list[Quoted]:
 
 
 def write(path: str | Path, results: Results) -> None:
-    """The record as JSON, numbers rounded to 6 digits, those of fields to 4; whole or not at all."""
+    """The record as JSON, numbers to 6 digits, those of fields to 4; aside, then renamed."""
     _check(path, results)
     fields = ("panel", "section")
     content = {
         key: rounded(value, FIELD_DIGITS if key in fields else DIGITS)
         for key, value in results.items()
     }
-    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    # A line a row, so that a change of a row is a change of a line.
-    text = text.replace("},{", "},\n{").replace('],"', '],\n"').replace("[{", "[\n{")
-    write_whole(path, lambda aside: aside.write_text(text + "\n", encoding="utf8"))
+    parts = ",\n".join(f"{_json(key)}:{_lines(value)}" for key, value in content.items())
+    write_whole(path, lambda aside: aside.write_text(f"{{\n{parts}\n}}\n", encoding="utf8"))
+
+
+def _lines(value: Any) -> str:
+    """JSON with a line for each member of a list: a changed row is a changed line."""
+    if isinstance(value, list) and value:
+        return "[\n" + ",\n".join(_json(item) for item in value) + "\n]"
+    return _json(value)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def read(path: str | Path) -> Results:
