@@ -1,11 +1,14 @@
 """Errors and radii of nine methods on simulated functions, and a record of results made of them."""
 
+from functools import cache
+
 import numpy as np
 
 from uqno.evaluation import metrics, results
 from uqno.evaluation.profile import Profile, concatenate, profile, rungs
 
 ALPHAS = (0.1, 0.02)
+CURVES = (0.02, 0.05, 0.1, 0.2)
 DELTA, CALIBRATION, HELD = 0.02, 120, 320
 SIDE = 24
 # How well the radius knows the error (within and between functions), its size, and its bias.
@@ -47,9 +50,10 @@ def profiles(error, radius, ranks) -> Profile:
     return concatenate([profile(e, r, ladder) for e, r in zip(error, radius, strict=True)])
 
 
+@cache
 def record(methods=tuple(METHODS)):
-    """A whole `results.json`, as a run would write it."""
-    levels = [(alpha, DELTA) for alpha in ALPHAS]
+    """A whole `results.json`, as a run would write it; shared by the tests, so never changed."""
+    levels = [(alpha, DELTA) for alpha in CURVES]
     ranks = metrics.ranks_needed(SIDE**2, CALIBRATION, levels)
     held = {m: profiles(*simulated(m), ranks) for m in methods}
     made = {
@@ -73,10 +77,9 @@ def record(methods=tuple(METHODS)):
         "paper": results.quoted("darcy"),
     }
     for method in [m for m in ("uqno", "uqno-paper") if m in methods]:
-        for alpha in (0.02, 0.05, 0.1, 0.2):
-            again = metrics.ranks_needed(SIDE**2, CALIBRATION, [(alpha, 0.1)], ["grid"])
+        for alpha in CURVES:
             swept = metrics.sweep(
-                profiles(*simulated(method), again),
+                held[method],
                 alpha,
                 [0.005, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3],
                 calibration=CALIBRATION,
