@@ -1,0 +1,225 @@
+"""r_(k) = the k-th smallest of a function's ratios error / radius, on a ladder of ranks k.
+
+A function on a 421 × 421 grid has 177 241 points, and a comparison has thousands of functions for
+each of a dozen methods. All that is measured later is a matter of a few hundred order statistics
+and sums of each function, so those are kept and the fields are not.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
+
+from uqno.conformal import checks, ratios
+from uqno.data.files import write_whole
+
+Reals = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+FORMAT: Final = "uqno profile"
+VERSION: Final = 1
+# Up to this many points every rank is a rung, and nothing is approximate.
+ALL_RANKS: Final = 300
+# Beyond: so many rungs at a constant ratio of the points above them, and so many evenly spaced.
+TOP_RUNGS, EVEN_RUNGS = 150, 101
+# Points that the rank correlation looks at; its error, below 0.01 a function, averages out.
+CORRELATED_POINTS: Final = 2**14
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What is kept of n functions of the same number of points, R rungs each."""
+
+    points: int
+    """m."""
+    ranks: Integers
+    """(R,): the rungs k, rising from 1 to m."""
+    ratios: Reals
+    """(n, R): the k-th smallest ratio error / radius of each function."""
+    error_above: Reals
+    """(n, R): mean over all points of the error, counting the points ranked above k alone."""
+    radius_above: Reals
+    """(n, R): the same mean of the radius."""
+    mean_error: Reals
+    """(n,)."""
+    mean_radius: Reals
+    """(n,)."""
+    correlation: Reals
+    """(n,): rank correlation of radius and error over the points; NaN where one is constant."""
+
+    def __len__(self) -> int:
+        return len(self.ratios)
+
+    def scores(self, rank: int) -> Reals:
+        """The `rank`-th smallest ratio of each function, (n,): exact, or refused."""
+        rung = int(np.searchsorted(self.ranks, rank))
+        if rung == len(self.ranks) or self.ranks[rung] != rank:
+            raise ValueError(
+                f"rank {rank} of {self.points} points is not among the {len(self.ranks)} that this "
+                "profile keeps: profile the functions with it in `ranks`, see metrics.ranks_needed"
+            )
+        return self.ratios[:, rung]
+
+    def coverage(self, scale: ArrayLike) -> Reals:
+        """c(λ) = the share of points with ratio ≤ λ, (n, scales), for finite λ, (scales,).
+
+        Exact up to 300 points and at every rung. Between two rungs the count is interpolated: off
+        by less than their distance, which is a hundredth of the points at most.
+        """
+        lam = np.atleast_1d(np.asarray(scale, dtype=np.float64))
+        step = np.array([np.searchsorted(row, lam, side="right") for row in self.ratios])
+        # A rung of rank 0 at ratio 0 below, one of rank m + 1 at ∞ above.
+        rank = np.concatenate([[0], self.ranks, [self.points + 1]])
+        edge = np.pad(self.ratios, ((0, 0), (1, 1)), constant_values=(0, np.inf))
+        low, high = (np.take_along_axis(edge, step + i, axis=1) for i in (0, 1))
+        with np.errstate(invalid="ignore"):  # ∞ − ∞: the branch that is not taken
+            part = np.where(np.isfinite(high), (lam - low) / (high - low), 0)
+        count = np.floor(rank[step] + part * (rank[step + 1] - rank[step]))
+        return np.asarray(np.minimum(count, rank[step + 1] - 1) / self.points)
+
+    def excess(self, scale: ArrayLike) -> Reals:
+        """mean_x max(0, e(x) − λ E(x)), (n, scales), for finite λ, (scales,).
+
+        Exact at rungs (the points of a tie add nothing there). It is convex in λ, so the straight
+        line between two rungs is an upper bound.
+        """
+        lam = np.atleast_1d(np.asarray(scale, dtype=np.float64))
+        rows = zip(self.ratios, self.error_above, self.radius_above, self.mean_error, strict=True)
+        return np.array([_interpolated_excess(lam, *row) for row in rows])
+
+    def save(self, path: str | Path) -> None:
+        """One .npz file, without pickle; whoever reads it meanwhile sees the old one, whole."""
+        arrays = {field.name: np.asarray(getattr(self, field.name)) for field in fields(self)}
+        arrays |= {"format": np.array(FORMAT), "version": np.array(VERSION)}
+
+        def write(aside: Path) -> None:
+            with open(aside, "wb") as file:  # given a name, NumPy would append .npz to it
+                np.savez(file, allow_pickle=False, **arrays)
+
+        write_whole(path, write)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Profile:
+        """What `save` wrote; anything else is refused by name."""
+        if not Path(path).is_file():
+            raise ValueError(f"{path} does not exist")
+        try:
+            # Opened here, since NumPy leaves a damaged file open.
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
+                held = {name: arrays[name] for name in arrays.files}
+        except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as why:
+            raise ValueError(
+                f"{path} is not a whole profile, truncated or foreign: {why}"
+            ) from None
+        names = [field.name for field in fields(cls)]
+        if str(held.get("format")) != FORMAT or set(names) - set(held):
+            raise ValueError(
+                f"{path} is not a profile that uqno wrote: profile the functions again"
+            )
+        if int(held["version"]) > VERSION:
+            raise ValueError(
+                f"{path} has version {int(held['version'])}, this uqno reads up to {VERSION}: "
+                "update uqno"
+            )
+        return cls(points=int(held["points"]), **{name: held[name] for name in names[1:]})
+
+
+def _interpolated_excess(
+    lam: Reals, ratio: Reals, error_above: Reals, radius_above: Reals, mean_error: float
+) -> Reals:
+    """One function's excess at each λ, by the chords between 0 and its finite rungs."""
+    finite = np.isfinite(ratio)
+    x = ratio[finite]
+    at_rungs = np.maximum(error_above[finite] - x * radius_above[finite], 0)
+    return np.asarray(np.interp(lam, np.append(0, x), np.append(mean_error, at_rungs)))
+
+
+def rungs(points: int, ranks: Iterable[int] = ()) -> Integers:
+    """The ladder for functions of m = `points`: `ranks` and 1 … m, all or dense toward the top.
+
+    >>> rungs(5)
+    array([1, 2, 3, 4, 5])
+    >>> len(rungs(421**2)), rungs(421**2)[-3:]
+    (229, array([177239, 177240, 177241]))
+    """
+    m = checks.count("points", points)
+    asked = np.array(sorted(set(ranks)), dtype=np.int64)
+    if asked.size:
+        checks.point_rank(asked, m, "every function")
+    if m <= ALL_RANKS:
+        return np.arange(1, m + 1)
+    above = np.geomspace(1, m, TOP_RUNGS)
+    even = np.linspace(1, m, EVEN_RUNGS)
+    return np.unique(np.concatenate([asked, m + 1 - above.round(), even.round()]).astype(np.int64))
+
+
+def profile(error: Any, radius: Any, ranks: Iterable[int]) -> Profile:
+    """r_(k) and the sums above it for one function, by one sort.
+
+    error: (*points), signed or not, or (*points, d); radius: (*points), ≥ 0; where both are 0 the
+    ratio is 0, where only the radius is, ∞. ranks: from `rungs`, rising from 1 to m.
+    """
+    r = ratios(error, radius)
+    E = np.asarray(radius, dtype=np.float64).ravel()
+    e = np.abs(np.asarray(error, dtype=np.float64))
+    e = np.linalg.norm(e.reshape(E.size, -1), axis=1) if e.size > E.size else e.ravel()
+    k = np.asarray(ranks, dtype=np.int64)
+    if k.size == 0 or k[0] != 1 or k[-1] != r.size or (np.diff(k) <= 0).any():
+        raise ValueError(f"ranks must rise from 1 to {r.size}, the points: take rungs({r.size})")
+    order = np.argsort(r)
+    return Profile(
+        points=r.size,
+        ranks=k,
+        ratios=r[order[k - 1]][np.newaxis],
+        error_above=_sums_above(e[order], k)[np.newaxis] / r.size,
+        radius_above=_sums_above(E[order], k)[np.newaxis] / r.size,
+        mean_error=np.array([e.mean()]),
+        mean_radius=np.array([E.mean()]),
+        correlation=np.array([_thinned_correlation(E, e)]),
+    )
+
+
+def _sums_above(values: Reals, ranks: Integers) -> Reals:
+    """Σ of the values behind each rank, (R,); added up from the top, so that small sums stay."""
+    from_the_top = np.append(np.cumsum(values[::-1])[::-1], 0)
+    return np.asarray(from_the_top[ranks])
+
+
+def concatenate(profiles: Sequence[Profile]) -> Profile:
+    """All functions of several profiles with the same ladder, in this order."""
+    if not profiles:
+        raise ValueError("no profiles to concatenate: give at least one")
+    first = profiles[0]
+    for i, other in enumerate(profiles):
+        if other.points != first.points or not np.array_equal(other.ranks, first.ranks):
+            raise ValueError(
+                f"profile {i} has {len(other.ranks)} rungs of {other.points} points, the first "
+                f"{len(first.ranks)} of {first.points}: profile all functions on the same ladder"
+            )
+    stacked = [field.name for field in fields(Profile)[2:]]
+    parts = {name: np.concatenate([getattr(p, name) for p in profiles]) for name in stacked}
+    return Profile(first.points, first.ranks, **parts)
+
+
+def rank_correlation(x: Reals, y: Reals) -> float:
+    """Spearman's ρ: the correlation of the ranks, ties sharing theirs; NaN where one is constant.
+
+    >>> rank_correlation(np.array([1.0, 2.0, 3.0]), np.array([1.0, 8.0, 27.0]))
+    1.0
+    """
+    a, b = (rankdata(v) - (v.size + 1) / 2 for v in (x, y))
+    norm = np.sqrt((a @ a) * (b @ b))
+    return float(a @ b / norm) if norm > 0 else float("nan")
+
+
+def _thinned_correlation(radius: Reals, error: Reals) -> float:
+    """Over every s-th point where there are many: ranking all would cost more than the rest."""
+    step = -(-radius.size // CORRELATED_POINTS)
+    return rank_correlation(radius[::step], error[::step])

@@ -1,0 +1,414 @@
+"""The paper's figures, each drawn from `results.json` alone, as PNG and SVG.
+
+A figure whose part of the record is missing is not drawn; an infeasible row has no point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import ceil
+from pathlib import Path
+from textwrap import fill
+from typing import Any, Final
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.colors import BoundaryNorm, ListedColormap, Normalize
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from numpy.typing import NDArray
+
+from uqno._band_plot import INSIDE, LARGE, LINE, OUTSIDE, SMALL
+from uqno.conformal import words
+from uqno.data.files import write_whole
+from uqno.evaluation.results import LABELS, Ablated, PanelMethod, Quoted, Results, Row
+from uqno.evaluation.table import number, percent
+from uqno.report.style import (
+    EDGE,
+    PALE,
+    TOP,
+    Look,
+    beside,
+    look,
+    plain,
+    scientific,
+    shades,
+    sheet,
+    stretch,
+)
+
+Array = NDArray[Any]
+
+DPI: Final = 110
+# More methods than this stand in two rows of the comparison.
+ONE_ROW: Final = 5
+
+
+def draw_all(results: Results, folder: str | Path) -> list[Path]:
+    """Every figure that the record has the numbers for, as .png and .svg; the paths written."""
+    paths = []
+    for name, draw in FIGURES.items():
+        figure = draw(results)
+        if figure is not None:
+            paths += save(figure, Path(folder) / name)
+    return paths
+
+
+def save(figure: Figure, stem: Path) -> list[Path]:
+    """`stem`.png and `stem`.svg; the same figure gives the same bytes."""
+    paths = []
+    for kind, said in (("png", {"Software": None}), ("svg", {"Date": None})):
+        path = stem.with_name(f"{stem.name}.{kind}")
+
+        def write(aside: Path, kind: str = kind, said: dict[str, Any] = said) -> None:
+            with rc_context({"svg.hashsalt": "uqno"}):
+                figure.savefig(aside, format=kind, dpi=DPI, metadata=said, facecolor="white")
+
+        write_whole(path, write)
+        paths.append(path)
+    return paths
+
+
+# --- one function, all methods --------------------------------------------------------------
+
+
+def comparison(results: Results) -> Figure | None:
+    """True error at the left; each method's radius above, what it covers below."""
+    panel = results["panel"]
+    if panel is None or not panel["methods"]:
+        return None
+    methods = panel["methods"]
+    blocks = 1 if len(methods) <= ONE_ROW else 2
+    wide = ceil(len(methods) / blocks)
+    made = sheet(2.6 * (wide + 1) + 1.4, 5.7 * blocks + 0.7)
+    axes = made.subplots(2 * blocks, wide + 1, squeeze=False)
+    for ax in axes.flat:
+        ax.set_axis_off()
+    norm = _error_scale(methods[0])
+    shown = _image(axes[0, 0], np.asarray(methods[0]["error"]), "cividis", norm)
+    axes[0, 0].set_title(_error_title(methods), fontsize=SMALL + 1)
+    for i, one in enumerate(methods):
+        row, column = 2 * (i // wide), 1 + i % wide
+        _method_maps(axes[row, column], axes[row + 1, column], one, norm)
+    _comparison_keys(made, axes, shown, float(np.max([m["radius"] for m in methods])))
+    made.suptitle(
+        "One test function: radius above, covered points below "
+        f"(at least {words.rest(panel['alpha'])} wanted)",
+        fontsize=LARGE + 1,
+    )
+    return made
+
+
+def _error_scale(first: PanelMethod) -> Normalize:
+    """One scale for all, up to what the first method's error and radius reach.
+
+    A method that overestimates a hundredfold saturates, instead of making all others black.
+    """
+    top = float(np.max([first["error"], first["radius"]]))
+    return Normalize(0, max(top, float(np.finfo(np.float32).tiny)))
+
+
+def _error_title(methods: Sequence[PanelMethod]) -> str:
+    """Whose error it is, where predictions differ."""
+    same = all(np.array_equal(m["error"], methods[0]["error"]) for m in methods)
+    return "true error" if same else f"true error of\n{methods[0]['label']}"
+
+
+def _method_maps(above: Any, below: Any, one: PanelMethod, norm: Normalize) -> None:
+    error, radius = np.asarray(one["error"]), np.asarray(one["radius"])
+    _image(above, radius, "cividis", norm)
+    label = one["label"] + ("" if one["calibrated"] else ", raw")
+    above.set_title(fill(label, 18), fontsize=SMALL + 1)
+    inside = (error <= radius).astype(float)
+    colours = ListedColormap([OUTSIDE, INSIDE])
+    _image(below, inside, colours, BoundaryNorm([-0.5, 0.5, 1.5], 2))
+    below.set_title(f"{percent(one['coverage'])} covered", fontsize=SMALL)
+
+
+def _image(ax: Any, values: Array, colours: Any, norm: Normalize) -> Any:
+    """A field over the unit square: x to the right, y up."""
+    ax.set_axis_on()
+    ax.set(xticks=[], yticks=[])
+    return ax.imshow(
+        values.T, origin="lower", cmap=colours, norm=norm, interpolation="nearest", rasterized=True
+    )
+
+
+def _comparison_keys(made: Figure, axes: Array, shown: Any, largest: float) -> None:
+    """One colour bar for all errors and radii, one legend for inside and outside."""
+    extend = "max" if largest > shown.norm.vmax else "neither"
+    bar = made.colorbar(shown, ax=axes[:, -1], extend=extend, aspect=30, pad=0.04, shrink=0.9)
+    bar.set_label("error and radius, one scale", fontsize=SMALL)
+    bar.ax.tick_params(labelsize=SMALL)
+    scientific(bar.ax.yaxis)
+    bar.ax.yaxis.get_offset_text().set_horizontalalignment("left")
+    keys = [Patch(color=INSIDE, label="covered"), Patch(color=OUTSIDE, label="missed")]
+    axes[1, 0].legend(handles=keys, loc="center", fontsize=SMALL, frameon=False)
+
+
+# --- bandwidth against calibration percentage -----------------------------------------------
+
+
+def bandwidths(results: Results) -> Figure | None:
+    """Bandwidth (log) against calibration percentage, the calibrated region shaded, for each α."""
+    rows = [r for r in results["rows"] if r["calibration_percentage"] is not None]
+    levels = list(dict.fromkeys((r["alpha"], r["delta"]) for r in rows))
+    if not levels:
+        return None
+    made = sheet(max(1.2 + 6.4 * len(levels), 9), 8)
+    axes = made.subplots(1, len(levels), sharey=True, squeeze=False)[0]
+    for ax, (alpha, delta) in zip(axes, levels, strict=True):
+        here = [r for r in rows if (r["alpha"], r["delta"]) == (alpha, delta)]
+        quoted = [q for q in results["paper"] if q["alpha"] == alpha]
+        _shade(ax, 1 - delta)
+        _bandwidth_points(ax, here, quoted)
+        _without_bandwidth(ax, here)
+        ax.set_title(f"α = {alpha:g}: {words.rest(alpha)} of the points")
+        ax.set_xlabel("calibration percentage [%]")
+        plain(ax)
+    axes[0].set_ylabel("bandwidth")
+    made.legend(
+        handles=_bandwidth_keys(rows, [q for q in results["paper"] if q["bandwidth"] is not None]),
+        loc="outside lower center",
+        ncols=4 if len(levels) > 1 else 3,
+        fontsize=SMALL,
+        frameon=False,
+    )
+    return made
+
+
+def _shade(ax: Any, target: float) -> None:
+    """The calibrated region, 1 − δ and more, on an axis of percentages."""
+    stretch(ax.xaxis)
+    ax.set_xlim(-0.15, TOP)
+    ax.axvspan(target, TOP, color=PALE, zorder=0)
+    ax.axvline(target, color=EDGE, lw=1, ls=":")
+    ax.set_yscale("log")
+    ax.margins(y=0.09)
+
+
+def _bandwidth_points(ax: Any, rows: Sequence[Row], quoted: Sequence[Quoted]) -> None:
+    """Raw small and pale, calibrated large, a thin line between them; the paper's hollow."""
+    unscaled = {r["method"]: r for r in rows if not r["calibrated"]}
+    for row in rows:
+        if row["bandwidth"] is None:
+            continue
+        start = unscaled.get(row["method"], row)
+        if start["bandwidth"] is not None:
+            ends = [(r["calibration_percentage"], r["bandwidth"]) for r in (start, row)]
+            ax.plot(*zip(*ends, strict=True), color="#aaaaaa", lw=1, zorder=2)
+        kind = "calibrated" if row["calibrated"] else "raw"
+        _point(ax, row, kind)
+    for theirs in quoted:
+        _point(ax, theirs, "paper")
+
+
+def _point(ax: Any, row: Row | Quoted, kind: str) -> None:
+    x, y = row["calibration_percentage"], row["bandwidth"]
+    if y is not None:
+        ax.plot(x, y, **_mark(look(row["method"]), kind), zorder=4, clip_on=False)
+
+
+def _mark(style: Look, kind: str) -> dict[str, Any]:
+    """Marker of a method: calibrated, raw, or the paper's own number."""
+    big = 4 if style.marker == "*" else 0
+    if kind == "paper":
+        return dict(marker=style.marker, ms=12 + big, mfc="none", mec=style.colour, mew=2, ls="")
+    size = 12 if kind == "calibrated" else 8
+    return dict(
+        marker=style.marker, ms=size + big, color=style.colour, mec=EDGE, mew=0.8, ls="",
+        alpha=1.0 if kind == "calibrated" else 0.55,
+    )  # fmt: skip
+
+
+def _without_bandwidth(ax: Any, rows: Sequence[Row]) -> None:
+    """A band without a width, a subspace, stands at the upper edge, with a word."""
+    at = ax.get_xaxis_transform()
+    for row in rows:
+        x = row["calibration_percentage"]
+        if row["bandwidth"] is not None or x is None:
+            continue
+        ax.plot(x, 0.97, **_mark(look(row["method"]), "raw"), transform=at)
+        side, told = ("left", "   no bandwidth") if x < 0.9 else ("right", "no bandwidth   ")
+        ax.text(x, 0.97, told, transform=at, fontsize=SMALL, va="center", ha=side, color=EDGE)
+
+
+def _bandwidth_keys(rows: Sequence[Row], quoted: Sequence[Quoted]) -> list[Any]:
+    """Every method once, then what the three kinds of marker and the shade mean."""
+    labels = {r["method"]: r["label"] for r in reversed(rows)}
+    methods = dict.fromkeys(r["method"] for r in rows)
+    keys = [Line2D([], [], label=labels[m], **_mark(look(m), "calibrated")) for m in methods]
+    for m in dict.fromkeys(q["method"] for q in quoted if q["method"] not in labels):
+        keys.append(Line2D([], [], label=LABELS.get(m, m), **_mark(look(m), "paper")))
+    kinds = {"calibrated": "calibrated", "raw": "raw"}
+    kinds |= {"paper": "paper's table"} if quoted else {}
+    grey = Look("#999999", "o")
+    keys += [Line2D([], [], label=told, **_mark(grey, kind)) for kind, told in kinds.items()]
+    return [*keys, Patch(color=PALE, label="at least 1 − δ")]
+
+
+# --- curves over δ --------------------------------------------------------------------------
+
+
+def tradeoff(results: Results) -> Figure | None:
+    """Bandwidth against calibration percentage as δ varies, one curve an α, one panel a method."""
+    curves = results["curves"]
+    if not curves:
+        return None
+    made, panels = _method_panels([c["method"] for c in curves])
+    for method, ax in panels.items():
+        own = [c for c in curves if c["method"] == method]
+        for curve, (colour, line, marker) in zip(own, shades(len(own)), strict=True):
+            pairs = zip(curve["calibration_percentage"], curve["bandwidth"], strict=True)
+            known = np.array([p for p in pairs if None not in p], dtype=float).reshape(-1, 2)
+            ax.plot(*known.T, color=colour, ls=line, marker=marker, ms=7, lw=2,
+                    label=f"α = {curve['alpha']:g}")  # fmt: skip
+        _finish_curves(ax, LABELS.get(method, method), "calibration percentage [%]")
+        scientific(ax.yaxis)
+    shares = [p for c in curves for p in c["calibration_percentage"] if p is not None]
+    first = next(iter(panels.values()))
+    first.set_ylabel("bandwidth")
+    first.set_ylim(bottom=0)  # after all curves: it would stop the axis from growing
+    first.set_xlim(min(shares, default=0) - 0.03, TOP)
+    _shared_legend(made, panels)
+    return made
+
+
+def actual_against_target(results: Results) -> Figure | None:
+    """Actual against target calibration percentage with exact 95 % intervals, and the diagonal."""
+    found = [t for t in results["targets"] if t["target"]]
+    if not found:
+        return None
+    made, panels = _method_panels([t["method"] for t in found])
+    lowest = min(min(t["target"] + t["low"]) for t in found) - 0.01
+    for method, ax in panels.items():
+        own = [t for t in found if t["method"] == method]
+        ax.fill_between([lowest, TOP], [lowest, TOP], lowest, color="#f0f0f0", lw=0, zorder=0)
+        ax.plot([lowest, TOP], [lowest, TOP], color=EDGE, lw=1.2, ls=":", label="actual = target")
+        for i, (one, (colour, _, marker)) in enumerate(zip(own, shades(len(own)), strict=True)):
+            # Side by side, since all α share their targets.
+            x = beside(np.array(one["target"]), 0.02 * (i - (len(own) - 1) / 2))
+            y = np.array(one["actual"])
+            bars = np.maximum([y - np.array(one["low"]), np.array(one["high"]) - y], 0)
+            label = f"α = {one['alpha']:g}"
+            ax.errorbar(x, y, bars, color=colour, ls="", marker=marker, ms=7, lw=1.6, label=label)
+        stretch(ax.yaxis)
+        _finish_curves(ax, LABELS.get(method, method), "target 1 − δ [%]")
+        ax.set(xlim=(lowest, TOP), ylim=(lowest, TOP))
+    next(iter(panels.values())).set_ylabel("calibration percentage [%]")
+    _shared_legend(made, panels)
+    return made
+
+
+def _method_panels(methods: Sequence[str]) -> tuple[Figure, dict[str, Any]]:
+    """One panel a method, up to three side by side, with the same axes."""
+    names = list(dict.fromkeys(methods))
+    wide = min(len(names), 3)
+    high = ceil(len(names) / wide)
+    made = sheet(max(1.6 + 5.6 * wide, 8.5), 1.0 + 5.0 * high)
+    axes = made.subplots(high, wide, sharex=True, sharey=True, squeeze=False).ravel()
+    for ax in axes[len(names) :]:
+        ax.set_axis_off()
+    return made, dict(zip(names, axes, strict=False))
+
+
+def _finish_curves(ax: Any, title: str, label: str) -> None:
+    ax.set_title(title)
+    ax.set_xlabel(label)
+    stretch(ax.xaxis)
+    plain(ax)
+
+
+def _shared_legend(made: Figure, panels: dict[str, Any]) -> None:
+    keys: dict[str, Any] = {}
+    for ax in panels.values():
+        handles, labels = ax.get_legend_handles_labels()
+        keys |= dict(zip(labels, handles, strict=True))
+    one_line = 5 if len(panels) > 1 else 4
+    made.legend(
+        keys.values(),
+        keys.keys(),
+        loc="outside lower center",
+        ncols=len(keys) if len(keys) <= one_line else 3,
+        fontsize=SMALL,
+        frameon=False,
+    )
+
+
+# --- the schematic picture ------------------------------------------------------------------
+
+
+def schematic(results: Results) -> Figure | None:
+    """A cut through one test function: band, prediction, truth, and where the truth is outside."""
+    cut = results["section"]
+    if cut is None:
+        return None
+    x, truth, center, lower, upper = (
+        np.array(cut[key]) for key in ("x", "truth", "center", "lower", "upper")
+    )
+    made = sheet(9, 4.6)
+    ax = made.subplots()
+    ax.fill_between(x, lower, upper, color=INSIDE, lw=0, label="calibrated band")
+    ax.plot(x, center, color=LINE, lw=2.5, label="prediction")
+    ax.plot(x, truth, color="black", lw=2, ls="--", label="truth")
+    outside = (truth < lower) | (truth > upper)
+    if outside.any():
+        ax.plot(x[outside], truth[outside], "o", color=OUTSIDE, ms=7, label="truth outside")
+    ax.set(xlabel="x", ylabel="u(x)")
+    ax.margins(x=0.01)
+    plain(ax)
+    ax.grid(visible=False)
+    scientific(ax.yaxis)
+    made.legend(loc="outside lower center", ncols=4, fontsize=SMALL, frameon=False)
+    return made
+
+
+# --- ablation -------------------------------------------------------------------------------
+
+
+def ablation(results: Results) -> Figure | None:
+    """Bandwidth of each recipe as a bar, with how many times tighter than the paper's it is."""
+    rows = results["ablation"]
+    if not rows:
+        return None
+    levels = list(dict.fromkeys((r["alpha"], r["delta"]) for r in rows))
+    most = max(sum((r["alpha"], r["delta"]) == level for r in rows) for level in levels)
+    made = sheet(10.5, 0.6 + (1.2 + 0.55 * most) * len(levels))
+    axes = made.subplots(len(levels), 1, sharex=True, squeeze=False)[:, 0]
+    widest = max((r["bandwidth"] for r in rows if r["bandwidth"] is not None), default=1.0)
+    for ax, level in zip(axes, levels, strict=True):
+        own = [r for r in rows if (r["alpha"], r["delta"]) == level]
+        _bars(ax, own, widest)
+        ax.set_title(f"α = {level[0]:g}, δ = {level[1]:g}", loc="left", fontsize=LARGE)
+    axes[-1].set_xlabel("bandwidth (× tighter than the paper's recipe)")
+    return made
+
+
+def _bars(ax: Any, rows: Sequence[Ablated], widest: float) -> None:
+    """One bar a recipe from above; the last one is ours."""
+    for i, row in enumerate(rows):
+        width = row["bandwidth"]
+        colour = look("uqno" if i == len(rows) - 1 else "uqno-paper").colour
+        ax.barh(i, width or 0, color=colour, edgecolor=EDGE, lw=0.8, height=0.7)
+        told = "infeasible" if width is None else number(width)
+        told += "" if row["ratio"] is None else f"  ({row['ratio']:.2f} ×)"
+        ax.text((width or 0) + 0.012 * widest, i, told, va="center", fontsize=SMALL)
+    ax.set_yticks(range(len(rows)), labels=[row["label"] for row in rows])
+    ax.invert_yaxis()
+    ax.set_xlim(0, 1.4 * widest)
+    plain(ax)
+    ax.grid(visible=False, axis="y")
+    scientific(ax.xaxis)
+    ax.tick_params(axis="y", length=0)
+
+
+FIGURES: Final[dict[str, Callable[[Results], Figure | None]]] = {
+    "comparison": comparison,
+    "bandwidth": bandwidths,
+    "tradeoff": tradeoff,
+    "targets": actual_against_target,
+    "band": schematic,
+    "ablation": ablation,
+}
+"""The name of each figure's files, and what draws it."""
