@@ -59,9 +59,14 @@ class Residuals:
 
 
 class Radius(nn.Module, ABC):
-    """An estimator of E. Its tensors are its state dict, the rest of it `config`."""
+    """An estimator of E. Its tensors are its state dict, the rest of it `config`.
+
+    bounded: whether the method itself promises a band, so that its raw radius (λ = 1, its own
+        multiplier included) has a width to compare; a subspace of errors, say, has none.
+    """
 
     name = "radius"
+    bounded = True
 
     @abstractmethod
     def fit(self, base: Base, residuals: Residuals, options: "Options") -> None:

@@ -1,0 +1,162 @@
+"""Last-layer Laplace: the posterior of a linear layer is Gaussian, and known in closed form."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from torch import Tensor, nn
+
+from uqno.operators import Operator
+from uqno.operators.symmetry import averaged
+from uqno.radius.contract import Base, Batch, Estimate, Options, Residuals
+from uqno.radius.inputs import one_by_one
+from uqno.radius.spread import FlooredRadius, checked_multiplier
+
+
+class LaplaceRadius(FlooredRadius):
+    """E(a)(x) = multiplier · (Σ_c std_c² (1/β_c + φ'(α_c + β_c Φ'Φ)⁻¹ φ))^½, φ = (features(x), 1).
+
+    For a base whose answer is linear in `features`: u_c = mean_c + std_c w_c·φ, as FNO and GINO.
+    In the base's normalised units, around the trained weights w_c: Gaussian noise of precision
+    β_c at every point of a training function, a Gaussian prior of precision α_c on w_c; both
+    maximise the evidence. So E is `multiplier` predictive standard deviations, noise included.
+    Points count by their weights, where there are any, and each function as much as it has points.
+    Features are averaged over the symmetries, as the answer that is linear in them.
+    """
+
+    name = "laplace"
+
+    values: Tensor
+    vectors: Tensor
+    prior: Tensor
+    noise: Tensor
+
+    def __init__(self, multiplier: float = 2.0, floor: float = 0.001) -> None:
+        super().__init__(floor)
+        self.multiplier = checked_multiplier(multiplier)
+        for name in ("values", "vectors", "prior", "noise"):
+            self.register_buffer(name, torch.zeros(0, dtype=torch.float64))
+
+    def saved(self) -> dict[str, Any]:
+        return {"config": {"multiplier": self.multiplier, "floor": self.floor_share}}
+
+    def restore(
+        self, base: Operator, saved: Mapping[str, Any], state: Mapping[str, Tensor]
+    ) -> None:
+        for name, tensor in state.items():  # their shapes are known from data alone
+            setattr(self, name, torch.zeros_like(tensor))
+        self.load_state_dict(state)
+
+    def fit(self, base: Base, residuals: Residuals, options: Options) -> None:
+        last = last_layer(base.operator)
+        self.measure(residuals)
+        found = moments(base, residuals)
+        values, self.vectors = torch.linalg.eigh(found.features)
+        self.values = values.clamp_min(0)
+        weights = torch.cat((last.weight, last.bias[:, None]), dim=1).detach().double().cpu()
+        best = [
+            evidence_maximum(self.values.numpy(), found.count, float(r), float(w))
+            for r, w in zip(found.squares, weights.square().sum(1), strict=True)
+        ]
+        self.prior, self.noise = torch.tensor(best, dtype=torch.float64).T.contiguous()
+
+    @torch.no_grad()
+    def estimate(self, base: Base, batch: Batch) -> Estimate:
+        self.need_fit()
+        center, _ = base.view(batch)
+        variance = torch.cat([self.variance(base, one) for one in one_by_one(batch)])
+        return Estimate(center, self.floored(self.multiplier * variance.sqrt().to(center)))
+
+    def variance(self, base: Base, batch: Batch) -> Tensor:
+        """Σ_c of the predictive variance (batch, *points), in the units of u; in double."""
+        phi = bias_and_features(base, batch)
+        along = torch.einsum("pk,bp...->bk...", self.vectors.to(phi), phi).square()
+        total = torch.zeros_like(along[:, 0])
+        scales = base.operator.outputs.std.double().expand(len(self.noise))
+        for alpha, beta, std in zip(self.prior, self.noise, scales, strict=True):
+            shrunk = (1 / (alpha + beta * self.values)).to(phi)
+            total += std**2 * (1 / beta + torch.einsum("k,bk...->b...", shrunk, along))
+        return total
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Φ'Φ (p, p) and r'r (channel,) in double over `count` points, r = (u − Ĝ(a)) / std.
+
+    Nothing else of the data is needed, as the mean of the posterior is the trained layer.
+    """
+
+    features: Tensor
+    squares: Tensor
+    count: int
+
+
+@torch.no_grad()
+def moments(base: Base, residuals: Residuals) -> Moments:
+    """Of the base on the training functions, one in memory at a time."""
+    gram = squares = torch.zeros((), dtype=torch.float64)
+    count = 0
+    for batch in functions(base.operator, residuals):
+        phi = bias_and_features(base, batch).flatten(2)[0]
+        off = (batch["u"] - base.view(batch)[0]).double() / base.operator.outputs.std.view(
+            1, -1, *(1 for _ in batch["u"].shape[2:])
+        )
+        mass = torch.ones_like(phi[0])
+        if "weights" in batch:
+            mass = batch["weights"].to(phi).flatten()
+            mass = mass * (len(mass) / mass.sum())
+        gram = gram + ((phi * mass) @ phi.T).cpu()
+        squares = squares + (off.flatten(2)[0].square() * mass).sum(1).cpu()
+        count += len(mass)
+    return Moments(gram, squares, count)
+
+
+def functions(operator: Operator, residuals: Residuals) -> Iterator[Batch]:
+    """Each training function as a batch of its own, so that there is no padding."""
+    device = next(operator.parameters(), torch.empty(0)).device
+    for i in range(len(residuals)):
+        yield {n: f.to(device) for n, f in operator.collate([residuals.data[i]]).items()}
+
+
+def bias_and_features(base: Base, batch: Batch) -> Tensor:
+    """φ (batch, hidden + 1, *points) in double; the last one is 1, for the bias."""
+    phi, _ = averaged(base.operator.features, batch, base.symmetries)
+    return torch.cat((phi, torch.ones_like(phi[:, :1])), dim=1).double()
+
+
+def evidence_maximum(
+    values: NDArray[np.float64], count: int, squares: float, weights: float
+) -> tuple[float, float]:
+    """(α, β) of the largest evidence, from the eigenvalues s of Φ'Φ, N, r'r and ‖w‖².
+
+    log p = ½ (N log β − β r'r + p log α − α ‖w‖² − Σ log(α + β s)) + constant. With ρ = α/β the
+    best β is N / (r'r + ρ ‖w‖²), which leaves a function of log ρ alone.
+    """
+
+    def lack(log_ratio: float) -> float:
+        ratio = np.exp(log_ratio)
+        loss = max(squares + ratio * weights, np.finfo(float).tiny)
+        return float(count * np.log(loss) + np.log1p(values / ratio).sum())
+
+    # From a prior that no data could overcome to one that changes nothing.
+    tried = np.log(max(values.max(), 1e-300)) + np.linspace(-40, 20, 241)
+    best = int(np.argmin([lack(t) for t in tried]))
+    around = tried[max(best - 1, 0)], tried[min(best + 1, len(tried) - 1)]
+    found = minimize_scalar(lack, bounds=around, method="bounded", options={"xatol": 1e-9})
+    ratio = float(np.exp(found.x))
+    beta = count / max(squares + ratio * weights, np.finfo(float).tiny)
+    return ratio * beta, beta
+
+
+def last_layer(operator: Operator) -> nn.Linear:
+    last = getattr(operator.module, "last", None)
+    if not isinstance(last, nn.Linear) or not hasattr(operator.module, "features"):
+        raise ValueError(
+            f"{type(operator.module).__name__} has no linear `last` layer with `features`: use FNO "
+            "or GINO, or add both to the module"
+        )
+    return last
