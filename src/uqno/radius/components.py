@@ -1,5 +1,6 @@
 """Neural posterior principal components (Nehme et al. 2023): a subspace in which the error lies."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -149,7 +150,7 @@ def in_l2(fields: Tensor, weights: Tensor | None) -> Tensor:
     """
     flat = fields.flatten(3)
     if weights is None:
-        return (flat / flat.shape[-1] ** 0.5).flatten(2)
+        return (flat / math.sqrt(flat.shape[-1])).flatten(2)
     mass = weights.flatten(1).to(flat)
     root = (mass / mass.sum(1, keepdim=True)).sqrt()
     return (flat * root[:, None, None]).flatten(2)

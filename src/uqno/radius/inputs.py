@@ -83,7 +83,7 @@ def errors(residuals: Residuals) -> Iterator[tuple[Tensor, Tensor | None]]:
 
 
 def mean_error(residuals: Residuals, power: int = 1) -> float:
-    """(mean over functions and points of ‖u − Ĝ(a)‖^p)^(1/p) > 0, by the weights if there are any."""
+    """(mean over functions and points of ‖u − Ĝ(a)‖^p)^(1/p) > 0, by weights if there are any."""
     total = 0.0
     for error, weights in errors(residuals):
         value = error**power

@@ -62,7 +62,9 @@ class LaplaceRadius(FlooredRadius):
             evidence_maximum(self.values.numpy(), found.count, float(r), float(w))
             for r, w in zip(found.squares, weights.square().sum(1), strict=True)
         ]
-        self.prior, self.noise = torch.tensor(best, dtype=torch.float64).T.contiguous()
+        self.prior, self.noise = (
+            torch.tensor(column, dtype=torch.float64) for column in zip(*best, strict=True)
+        )
 
     @torch.no_grad()
     def estimate(self, base: Base, batch: Batch) -> Estimate:
