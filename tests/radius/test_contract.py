@@ -123,6 +123,15 @@ def test_through_calibration_and_files(name, base, tmp_path):
     assert UQNO.load(tmp_path / "again").radius.saved() == model.radius.saved()
 
 
+def test_a_quantile_radius_saved_without_its_outputs_still_loads(base, residuals):
+    radius = QuantileRadius()
+    radius.fit(base, residuals, problems.OPTIONS)
+    saved = {name: value for name, value in radius.saved().items() if name != "outputs"}
+    again = QuantileRadius(**saved["config"])
+    again.restore(base.operator, saved, radius.state_dict())
+    assert again.saved() == radius.saved()
+
+
 @pytest.mark.parametrize("name", RADIUS)
 def test_on_geometries(name, tmp_path):
     gino = problems.gino()

@@ -84,7 +84,7 @@ def test_the_answer_is_linear_in_the_features(fitted):
     base, data, _ = fitted
     last, batch = base.operator.module.last, {"a": data[1]["a"][None]}
     with torch.no_grad():
-        phi = bias_and_features(base, batch)
+        phi = bias_and_features(base, batch).double()
         weights = torch.cat((last.weight, last.bias[:, None]), 1).double()
         answer = torch.einsum("cp,bpxy->bcxy", weights, phi)
         center = base.view(batch)[0].double()

@@ -26,7 +26,7 @@ class ConstantRadius(FlooredRadius):
         self.mean = torch.tensor(self.measure(residuals))
 
     def estimate(self, base: Base, batch: Batch) -> Estimate:
-        center, _ = base.view(batch)
+        center = base.center(batch)
         return Estimate(center, self.floored(self.mean.to(center).expand(center[:, 0].shape)))
 
 
@@ -67,7 +67,7 @@ class MeanFieldRadius(FlooredRadius):
 
     def estimate(self, base: Base, batch: Batch) -> Estimate:
         self.need_fit()
-        center, _ = base.view(batch)
+        center = base.center(batch)
         field, shape = self.field.to(center), center.shape[2:]
         if "a" in batch and "points" in batch:
             axes = grid_axes(base.operator, field.shape, field)

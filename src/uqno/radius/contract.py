@@ -35,6 +35,10 @@ class Base:
     symmetries: tuple[Symmetry, ...] = ()
     features: tuple[Feature, ...] = ()
 
+    def center(self, batch: Batch) -> Tensor:
+        """Ĝ(a) (batch, channel, *points) alone, for a radius that sees no features."""
+        return averaged(self.operator, batch, self.symmetries)[0]
+
     def view(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Ĝ(a) (batch, channel, *points) and the features (batch, f, *points), f ≥ 0."""
         center, deviation = averaged(self.operator, batch, self.symmetries)

@@ -22,7 +22,9 @@ class DropoutRadius(SpreadRadius):
     The base must be trained with dropout, as `FNO(..., dropout=0.1)`; nothing else is trained.
     The masks of a pass follow from the seed and are the same for every function of one shape, so
     an estimate depends on the function alone, not on its batch. They are drawn for each point, so
-    they differ between resolutions. Passes are of the bare operator, without its symmetries.
+    they differ between resolutions; at query points, and on grids that an FNO works through in
+    tiles, a layer's integral has masks of its own. Passes are of the bare operator, without its
+    symmetries.
 
     passes: at least 2; floor: the smallest radius, as a share of the mean training error.
     """

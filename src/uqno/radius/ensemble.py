@@ -138,7 +138,7 @@ class EnsembleRadius(SpreadRadius):
 
     def answers(self, base: Base, batch: Batch) -> Iterator[Tensor]:
         self.need_fit()
-        yield base.view(batch)[0]
+        yield base.center(batch)
         yield from self.operators.answers(base, batch)
 
 
@@ -187,7 +187,7 @@ class PerturbedPairRadius(FlooredRadius):
     @torch.no_grad()
     def estimate(self, base: Base, batch: Batch) -> Estimate:
         self.need_fit()
-        center, _ = base.view(batch)
+        center = base.center(batch)
         (other,) = self.operators.answers(base, batch)
         return Estimate(center, self.floored(pointwise_error(other - center)))
 

@@ -16,6 +16,9 @@ from uqno.radius.contract import Base, Batch, Estimate, Options, Residuals
 from uqno.radius.inputs import one_by_one
 from uqno.radius.spread import FlooredRadius, checked_multiplier
 
+# Points whose features are held in double at once.
+PIECE = 1 << 16
+
 
 class LaplaceRadius(FlooredRadius):
     """E(a)(x) = multiplier · (Σ_c std_c² (1/β_c + φ'(α_c + β_c Φ'Φ)⁻¹ φ))^½, φ = (features(x), 1).
@@ -69,20 +72,22 @@ class LaplaceRadius(FlooredRadius):
     @torch.no_grad()
     def estimate(self, base: Base, batch: Batch) -> Estimate:
         self.need_fit()
-        center, _ = base.view(batch)
+        center = base.center(batch)
         variance = torch.cat([self.variance(base, one) for one in one_by_one(batch)])
         return Estimate(center, self.floored(self.multiplier * variance.sqrt().to(center)))
 
     def variance(self, base: Base, batch: Batch) -> Tensor:
         """Σ_c of the predictive variance (batch, *points), in the units of u; in double."""
         phi = bias_and_features(base, batch)
-        along = torch.einsum("pk,bp...->bk...", self.vectors.to(phi), phi).square()
-        total = torch.zeros_like(along[:, 0])
-        scales = base.operator.outputs.std.double().expand(len(self.noise))
-        for alpha, beta, std in zip(self.prior, self.noise, scales, strict=True):
-            shrunk = (1 / (alpha + beta * self.values)).to(phi)
-            total += std**2 * (1 / beta + torch.einsum("k,bk...->b...", shrunk, along))
-        return total
+        scales = base.operator.outputs.std.double().square().cpu().expand(len(self.noise))
+        # Σ_c std_c² φ'(α_c + β_c Φ'Φ)⁻¹ φ has the eigenvectors of Φ'Φ and these eigenvalues.
+        spread = 1 / (self.prior[:, None] + self.noise[:, None] * self.values)
+        eigenvalues = (scales[:, None] * spread).sum(0)
+        factor = (self.vectors * eigenvalues.sqrt()).T.to(phi.device)
+        noise = float((scales / self.noise).sum())
+        parts = torch.split(phi.flatten(2), PIECE, dim=2)
+        variance = torch.cat([(factor @ some.double()).square().sum(1) for some in parts], dim=1)
+        return (variance + noise).view(-1, *phi.shape[2:])
 
 
 @dataclass(frozen=True)
@@ -104,15 +109,15 @@ def moments(base: Base, residuals: Residuals) -> Moments:
     count = 0
     for batch in functions(base.operator, residuals):
         phi = bias_and_features(base, batch).flatten(2)[0]
-        off = (batch["u"] - base.view(batch)[0]).double() / base.operator.outputs.std.view(
-            1, -1, *(1 for _ in batch["u"].shape[2:])
-        )
-        mass = torch.ones_like(phi[0])
+        off = (batch["u"] - base.center(batch)).double().flatten(2)[0]
+        off = off / base.operator.outputs.std[:, None]
+        mass = torch.ones_like(off[0])
         if "weights" in batch:
-            mass = batch["weights"].to(phi).flatten()
+            mass = batch["weights"].to(off).flatten()
             mass = mass * (len(mass) / mass.sum())
-        gram = gram + ((phi * mass) @ phi.T).cpu()
-        squares = squares + (off.flatten(2)[0].square() * mass).sum(1).cpu()
+        for some, w in zip(*(torch.split(x, PIECE, dim=-1) for x in (phi, mass)), strict=True):
+            gram = gram + ((some.double() * w) @ some.double().T).cpu()
+        squares = squares + (off.square() * mass).sum(1).cpu()
         count += len(mass)
     return Moments(gram, squares, count)
 
@@ -125,9 +130,9 @@ def functions(operator: Operator, residuals: Residuals) -> Iterator[Batch]:
 
 
 def bias_and_features(base: Base, batch: Batch) -> Tensor:
-    """φ (batch, hidden + 1, *points) in double; the last one is 1, for the bias."""
+    """φ (batch, hidden + 1, *points); the last one is 1, for the bias."""
     phi, _ = averaged(base.operator.features, batch, base.symmetries)
-    return torch.cat((phi, torch.ones_like(phi[:, :1])), dim=1).double()
+    return torch.cat((phi, torch.ones_like(phi[:, :1])), dim=1)
 
 
 def evidence_maximum(

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable
+from numbers import Integral
 
 import torch
 from torch import Tensor
@@ -71,7 +72,7 @@ def checked_multiplier(multiplier: float) -> float:
     return multiplier
 
 
-def checked_count(name: str, count: int, least: int) -> int:
-    if not isinstance(count, int) or count < least:
+def checked_count(name: str, count: object, least: int) -> int:
+    if not isinstance(count, Integral) or int(count) < least:
         raise ValueError(f"{name} = {count!r} must be a whole number of at least {least}")
-    return count
+    return int(count)
