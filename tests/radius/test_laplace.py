@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from tests.radius import problems
 from uqno.operators import FNO
 from uqno.operators.symmetry import square
-from uqno.radius import LaplaceRadius
+from uqno.radius import LaplaceRadius, laplace
 from uqno.radius.laplace import bias_and_features, evidence_maximum, moments
 
 
@@ -80,6 +80,14 @@ def test_evidence_and_variance_equal_a_dense_reference(fitted):
     torch.testing.assert_close(found.center, base.view({"a": data[0]["a"][None]})[0])
 
 
+def test_a_large_function_passes_in_pieces(fitted, monkeypatch):
+    base, data, radius = fitted
+    batch = problems.batch_of(base, data[:2])
+    whole = radius.estimate(base, batch).radius
+    monkeypatch.setattr(laplace, "PIECE", 30)
+    torch.testing.assert_close(radius.estimate(base, batch).radius, whole)
+
+
 def test_the_answer_is_linear_in_the_features(fitted):
     base, data, _ = fitted
     last, batch = base.operator.module.last, {"a": data[1]["a"][None]}
@@ -91,8 +99,9 @@ def test_the_answer_is_linear_in_the_features(fitted):
     torch.testing.assert_close(base.operator.outputs.inverse(answer), center, atol=1e-5, rtol=1e-4)
 
 
-def test_moments_equal_the_design_matrix(fitted):
+def test_moments_equal_the_design_matrix(fitted, monkeypatch):
     base, data, _ = fitted
+    monkeypatch.setattr(laplace, "PIECE", 30)  # of the 81 points: in pieces, the last one smaller
     phi, r, mass = dense(base, data)
     found = moments(base, problems.residuals(base, data))
     assert found.count == len(phi)

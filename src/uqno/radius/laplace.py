@@ -55,12 +55,11 @@ class LaplaceRadius(FlooredRadius):
         self.load_state_dict(state)
 
     def fit(self, base: Base, residuals: Residuals, options: Options) -> None:
-        last = last_layer(base.operator)
+        weights = last_weights(base.operator)
         self.measure(residuals)
         found = moments(base, residuals)
         values, self.vectors = torch.linalg.eigh(found.features)
         self.values = values.clamp_min(0)
-        weights = torch.cat((last.weight, last.bias[:, None]), dim=1).detach().double().cpu()
         best = [
             evidence_maximum(self.values.numpy(), found.count, float(r), float(w))
             for r, w in zip(found.squares, weights.square().sum(1), strict=True)
@@ -92,7 +91,7 @@ class LaplaceRadius(FlooredRadius):
 
 @dataclass(frozen=True)
 class Moments:
-    """Φ'Φ (p, p) and r'r (channel,) in double over `count` points, r = (u − Ĝ(a)) / std.
+    """Φ'Φ (p, p) and r'r (channel,) in double over `count` points, r = (u − mean) / std − w·φ.
 
     Nothing else of the data is needed, as the mean of the posterior is the trained layer.
     """
@@ -105,20 +104,22 @@ class Moments:
 @torch.no_grad()
 def moments(base: Base, residuals: Residuals) -> Moments:
     """Of the base on the training functions, one in memory at a time."""
+    weights = last_weights(base.operator)
     gram = squares = torch.zeros((), dtype=torch.float64)
     count = 0
     for batch in functions(base.operator, residuals):
         phi = bias_and_features(base, batch).flatten(2)[0]
-        off = (batch["u"] - base.center(batch)).double().flatten(2)[0]
-        off = off / base.operator.outputs.std[:, None]
-        mass = torch.ones_like(off[0])
+        truth = base.operator.outputs(batch["u"]).flatten(2)[0]
+        mass = torch.ones_like(truth[0])
         if "weights" in batch:
-            mass = batch["weights"].to(off).flatten()
+            mass = batch["weights"].to(truth).flatten()
             mass = mass * (len(mass) / mass.sum())
-        for some, w in zip(*(torch.split(x, PIECE, dim=-1) for x in (phi, mass)), strict=True):
-            gram = gram + ((some.double() * w) @ some.double().T).cpu()
-        squares = squares + (off.square() * mass).sum(1).cpu()
         count += len(mass)
+        whole = (phi, truth, mass)
+        for parts in zip(*(torch.split(x, PIECE, dim=-1) for x in whole), strict=True):
+            some, u, w = (part.double() for part in parts)
+            gram = gram + ((some * w) @ some.T).cpu()
+            squares = squares + ((u - weights @ some).square() * w).sum(1).cpu()
     return Moments(gram, squares, count)
 
 
@@ -159,11 +160,13 @@ def evidence_maximum(
     return ratio * beta, beta
 
 
-def last_layer(operator: Operator) -> nn.Linear:
+def last_weights(operator: Operator) -> Tensor:
+    """w (channel, hidden + 1) of the last layer in double; the last column is the bias."""
     last = getattr(operator.module, "last", None)
-    if not isinstance(last, nn.Linear) or not hasattr(operator.module, "features"):
+    features = hasattr(operator.module, "features")
+    if not features or not isinstance(last, nn.Linear) or last.bias is None:
         raise ValueError(
-            f"{type(operator.module).__name__} has no linear `last` layer with `features`: use FNO "
-            "or GINO, or add both to the module"
+            f"{type(operator.module).__name__} has no linear `last` layer (with bias) of its "
+            "`features`: use FNO or GINO, or add both to the module"
         )
-    return last
+    return torch.cat((last.weight, last.bias[:, None]), dim=1).detach().double()
