@@ -12,18 +12,40 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from uqno.conformal import Calibration
-from uqno.operators import FNO, GINO, Operator
+from uqno.operators import Operator
+from uqno.operators.description import MODULES, describe, rebuild
 from uqno.operators.symmetry import Symmetry, by_name
-from uqno.radius import QuantileRadius, Radius
+from uqno.radius import (
+    ComponentsRadius,
+    ConstantRadius,
+    DropoutRadius,
+    EnsembleRadius,
+    LaplaceRadius,
+    MeanFieldRadius,
+    PerturbedPairRadius,
+    QuantileRadius,
+    Radius,
+)
 from uqno.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 
 FORMAT = "uqno.model"
 VERSION = 1
-MODULES: dict[str, type[nn.Module]] = {"FNO": FNO, "GINO": GINO}
-RADII: dict[str, type[Radius]] = {"quantile": QuantileRadius}
+RADII: dict[str, type[Radius]] = {
+    kind.name: kind
+    for kind in (
+        ComponentsRadius,
+        ConstantRadius,
+        DropoutRadius,
+        EnsembleRadius,
+        LaplaceRadius,
+        MeanFieldRadius,
+        PerturbedPairRadius,
+        QuantileRadius,
+    )
+}
 
 
 @dataclass(frozen=True)
@@ -62,20 +84,10 @@ def _write(folder: Path, saved: Saved) -> None:
     tensors = {"base": saved.base.state_dict(), "radius": saved.radius.state_dict()}
     for name, state in tensors.items():
         write_checkpoint(folder / f"{name}.safetensors", Checkpoint(state, {"part": name}))
-    module = saved.base.module
-    own = type(module).__name__ if type(module) in MODULES.values() else None
     content = {
         "format": FORMAT,
         "version": VERSION,
-        "base": {
-            "module": own,
-            "class": type(module).__name__,
-            "config": getattr(module, "config", None) if own else None,
-            "fields": saved.base.fields,
-            "normalise": sorted(saved.base.inputs),
-            "output": saved.base.output,
-            "channels_last": saved.base.channels_last,
-        },
+        "base": describe(saved.base),
         "radius": {"name": saved.radius.name, **saved.radius.saved()},
         "symmetries": [g.name for g in saved.symmetries],
         "features": saved.features,
@@ -149,20 +161,12 @@ def _content(folder: Path) -> dict[str, Any]:
 def _base(folder: Path, saved: Mapping[str, Any], module: Callable[..., Tensor] | None) -> Operator:
     if isinstance(module, Operator):
         return module
-    if module is None:
-        if saved["module"] not in MODULES:
-            raise ValueError(
-                f"the base of {folder} is a {saved['class']}, not one of uqno's own: pass an "
-                f"instance of it with UQNO.load(folder, base={saved['class']}(...))"
-            )
-        module = MODULES[saved["module"]](**saved["config"])
-    return Operator(
-        module,
-        saved["fields"],
-        normalise=saved["normalise"],
-        output=saved["output"],
-        channels_last=saved["channels_last"],
-    )
+    if module is None and saved["module"] not in MODULES:
+        raise ValueError(
+            f"the base of {folder} is a {saved['class']}, not one of uqno's own: pass an "
+            f"instance of it with UQNO.load(folder, base={saved['class']}(...))"
+        )
+    return rebuild(saved, module)
 
 
 def _radius(folder: Path, saved: Mapping[str, Any]) -> Radius:

@@ -5,14 +5,13 @@ An operator G is augmented in training by g at random, and averaged at predictio
 unsure.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from uqno.operators.adapter import Operator
 from uqno.operators.gino import GINO
 
 Fields = Mapping[str, Tensor]
@@ -140,7 +139,7 @@ def augmentation(
 
 
 def averaged(
-    operator: Operator, batch: Fields, symmetries: Sequence[Symmetry]
+    operator: Callable[[Fields], Tensor], batch: Fields, symmetries: Sequence[Symmetry]
 ) -> tuple[Tensor, Tensor | None]:
     """mean_g g⁻¹ G(g a) and the deviation over g, each (batch, channel, *points).
 
@@ -149,10 +148,16 @@ def averaged(
     if not symmetries:
         return operator(batch), None
     at_points = "points" in batch and "a" in batch
+    return moments(g.undo(operator(g.apply(batch)), at_points) for g in symmetries)
+
+
+def moments(answers: Iterable[Tensor], correction: int = 0) -> tuple[Tensor, Tensor]:
+    """mean and (Σ (answer − mean)² / (n − correction))^½ of n answers, each of their shape."""
     mean = squares = torch.zeros(())
-    for count, g in enumerate(symmetries, 1):  # Welford: one answer in memory at a time
-        value = g.undo(operator(g.apply(batch)), at_points)
+    count = 0
+    for value in answers:  # Welford: one answer in memory at a time
+        count += 1
         delta = value - mean
         mean = mean + delta / count
         squares = squares + delta * (value - mean)
-    return mean, (squares / len(symmetries)).clamp_min(0).sqrt()
+    return mean, (squares / (count - correction)).clamp_min(0).sqrt()

@@ -36,6 +36,10 @@ class Base:
     features: tuple[Feature, ...] = ()
     spread: bool = True  # the deviation over the symmetries is such a field
 
+    def center(self, batch: Batch) -> Tensor:
+        """Ĝ(a) (batch, channel, *points) alone, for a radius that sees no features."""
+        return averaged(self.operator, batch, self.symmetries)[0]
+
     def view(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Ĝ(a) (batch, channel, *points) and the features (batch, f, *points), f ≥ 0."""
         center, deviation = averaged(self.operator, batch, self.symmetries)
@@ -60,9 +64,14 @@ class Residuals:
 
 
 class Radius(nn.Module, ABC):
-    """An estimator of E. Its tensors are its state dict, the rest of it `config`."""
+    """An estimator of E. Its tensors are its state dict, the rest of it `config`.
+
+    bounded: whether the method itself promises a band, so that its raw radius (λ = 1, its own
+        multiplier included) has a width to compare; a subspace of errors, say, has none.
+    """
 
     name = "radius"
+    bounded = True
 
     @abstractmethod
     def fit(self, base: Base, residuals: Residuals, options: "Options") -> None:

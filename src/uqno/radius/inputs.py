@@ -4,7 +4,7 @@ On a grid they are channels of `a`; on a geometry, `features` of its points. At 
 both are needed: on the grid (or surface) for the integrals, at the points for the rest.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -53,12 +53,47 @@ def a_at_points(operator: Operator, batch: Fields) -> Tensor:
     """a (batch, channel, q) at the points: as given, or interpolated on the operator's grid."""
     if "a_points" in batch:
         return batch["a_points"]
-    a, module = batch["a"], operator.module
-    if isinstance(module, FNO):
-        axes = module.fourier.grid(a.shape[2:], a)
-    else:
-        axes = tuple(torch.linspace(0, 1, n, dtype=a.dtype) for n in a.shape[2:])
-    return multilinear(a, axes, batch["points"])
+    a = batch["a"]
+    return multilinear(a, grid_axes(operator, a.shape[2:], a), batch["points"])
+
+
+def grid_axes(operator: Operator, shape: Sequence[int], like: Tensor) -> tuple[Tensor, ...]:
+    """Coordinates of a grid of that shape: an FNO's own, for others those of the unit box."""
+    if isinstance(operator.module, FNO):
+        return operator.module.fourier.grid(shape, like)
+    return tuple(torch.linspace(0, 1, n, dtype=like.dtype) for n in shape)
+
+
+def one_by_one(batch: Fields) -> Iterator[dict[str, Tensor]]:
+    """Each function of a batch as a batch of its own; points (q, d) belong to all of them."""
+    shared = {"points"} if "points" in batch and batch["points"].ndim == 2 else set()
+    count = len(next(field for name, field in batch.items() if name not in shared))
+    for i in range(count):
+        yield {name: f if name in shared else f[i : i + 1] for name, f in batch.items()}
+
+
+def errors(residuals: Residuals) -> Iterator[tuple[Tensor, Tensor | None]]:
+    """‖u − Ĝ(a)‖ (*points) of every training function, and its weights where it has any."""
+    for i in range(len(residuals)):
+        sample = residuals.data[i]
+        yield (
+            pointwise_error((sample["u"] - residuals.centers[i])[None])[0],
+            sample.get("weights"),
+        )
+
+
+def mean_error(residuals: Residuals, power: int = 1) -> float:
+    """(mean over functions and points of ‖u − Ĝ(a)‖^p)^(1/p) > 0, by weights if there are any."""
+    total = 0.0
+    for error, weights in errors(residuals):
+        value = error**power
+        total += float(value.mean() if weights is None else (value * weights).sum() / weights.sum())
+    if not total > 0:
+        raise ValueError(
+            f"the mean training error is {total}, expected above 0: fit the radius on functions "
+            "that the base has not seen"
+        )
+    return float((total / len(residuals)) ** (1 / power))
 
 
 class RadiusSamples:
@@ -86,16 +121,6 @@ class RadiusSamples:
         sample = self[0]
         return sample["a"].ndim - 1 if "a" in sample else None
 
-    def mean_error(self) -> float:
-        """mean over functions and points of ‖u − Ĝ(a)‖, by the weights where there are any."""
-        total = 0.0
-        for i in range(len(self)):
-            sample = self[i]
-            error, weights = pointwise_error(sample["u"][None])[0], sample.get("weights")
-            mean = error.mean() if weights is None else (error * weights).sum() / weights.sum()
-            total += float(mean)
-        return total / len(self)
-
 
 def network_like(
     operator: Operator, inputs: int, outputs: int, dimensions: int | None
@@ -108,6 +133,6 @@ def network_like(
     if dimensions is None:
         raise ValueError(
             f"no network is known for {type(operator.module).__name__} on geometries: pass "
-            "radius=QuantileRadius(network=...)"
+            "network= to the radius"
         )
     return FNO(inputs, outputs, modes=(12,) * dimensions)
