@@ -32,6 +32,7 @@ from uqno.operators.symmetry import Symmetry, augmentation
 from uqno.radius import QuantileRadius, Radius, Residuals
 from uqno.radius.contract import Base, Estimate, Feature, Options
 from uqno.training import CrossFit, RelativeL2, crossfit, fit, pointwise_error
+from uqno.training.samples import Data
 
 Sample = Mapping[str, Tensor]
 Array = NDArray[Any]
@@ -64,12 +65,11 @@ class UQNO:
         trained: bool | None = None,
     ) -> None:
         self.folds = base if isinstance(base, CrossFit) else None
-        if isinstance(base, CrossFit):
-            base, trained = base.operator, True
-        operator = _operator(base, trained)
+        given: Callable[..., Tensor] = base.operator if isinstance(base, CrossFit) else base
+        operator = _operator(given, trained)
         self.base = Base(operator, tuple(symmetries), tuple(features), spread)
         self.radius = radius if radius is not None else QuantileRadius()
-        self.trained = _is_trained(base, self.base.operator) if trained is None else trained
+        self.trained = _is_trained(given, self.base.operator) if trained is None else trained
         self.fitted = False
         self.calibrations: tuple[Calibration, ...] = ()
         self.seen: frozenset[str] = frozenset()
@@ -79,7 +79,7 @@ class UQNO:
 
     def fit(
         self,
-        train: Sequence[Sample],
+        train: Data,
         *,
         crossfit: int | None = 2,
         epochs: int = 25,
@@ -131,9 +131,7 @@ class UQNO:
         self.seen = frozenset(fingerprint(train[i]) for i in range(len(train)))
         return self
 
-    def _trained_folds(
-        self, train: Sequence[Sample], folds: int, options: dict[str, Any]
-    ) -> CrossFit:
+    def _trained_folds(self, train: Data, folds: int, options: dict[str, Any]) -> CrossFit:
         """Train the base on all of `train`, and copies of it on all folds but one."""
         untrained = copy.deepcopy(self.base.operator)
         found = crossfit(lambda: copy.deepcopy(untrained), train, folds=folds, **options)
@@ -141,7 +139,7 @@ class UQNO:
         self.base.operator.eval()
         return found
 
-    def _out_of_fold(self, train: Sequence[Sample], found: CrossFit) -> Residuals:
+    def _out_of_fold(self, train: Data, found: CrossFit) -> Residuals:
         """Every training function as an operator sees it that was not trained on it."""
         if len(found.assignment) != len(train):
             raise ValueError(
@@ -159,7 +157,7 @@ class UQNO:
         return Residuals(train, [centers[i] for i in order], [features[i] for i in order])
 
     @torch.no_grad()
-    def _residuals(self, operator: Operator, data: Sequence[Sample]) -> Residuals:
+    def _residuals(self, operator: Operator, data: Data) -> Residuals:
         base = replace(self.base, operator=operator.eval())
         centers: list[Tensor] = []
         features: list[Tensor] = []
@@ -175,7 +173,7 @@ class UQNO:
 
     def calibrate(
         self,
-        data: Sequence[Sample],
+        data: Data,
         alpha: Level = 0.1,
         delta: Level = 0.02,
         sampling: str = "grid",
@@ -205,7 +203,7 @@ class UQNO:
 
     @torch.no_grad()
     def scored(
-        self, data: Sequence[Sample], batch_size: int = 16, weighted: bool = False
+        self, data: Data, batch_size: int = 16, weighted: bool = False
     ) -> Iterator[tuple[Array, Array, Array | None]]:
         """(error, radius, weights), each (points,), function by function."""
         for samples, batch in batches(self.base.operator, data, batch_size):
@@ -222,12 +220,18 @@ class UQNO:
                 )
                 yield e, r, sample["weights"].flatten().cpu().numpy() if weighted else None
 
+    @torch.no_grad()
+    def estimate(self, sample: Sample) -> Estimate:
+        """Ĝ(a) and E(a) of one function, before calibration, with a batch axis of 1."""
+        self._need_fit("estimate")
+        return self._estimate(self.base.operator.collate([sample]))
+
     def _estimate(self, batch: Mapping[str, Tensor]) -> Estimate:
         self.base.operator.eval()
         self.radius.eval()
         return self.radius.estimate(self.base, batch)
 
-    def _refuse_seen(self, data: Sequence[Sample]) -> None:
+    def _refuse_seen(self, data: Data) -> None:
         leaked = [i for i in range(len(data)) if fingerprint(data[i]) in self.seen]
         if leaked:
             raise ValueError(
@@ -428,7 +432,7 @@ def fingerprint(sample: Sample) -> str:
 
 
 def batches(
-    operator: Operator, data: Sequence[Sample], size: int = 16
+    operator: Operator, data: Data, size: int = 16
 ) -> Iterator[tuple[list[Sample], dict[str, Tensor]]]:
     """Samples and their batch; a new batch begins where the resolution changes."""
     device = next(operator.parameters(), torch.empty(0)).device

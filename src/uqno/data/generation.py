@@ -188,7 +188,7 @@ def _make(path: Path, recipe: Recipe, chunks: list[int], workers: int) -> Iterat
     pool = ProcessPoolExecutor(
         min(workers, len(chunks)),
         mp_context=multiprocessing.get_context("spawn"),
-        initializer=_end_with_parent,
+        initializer=end_with_parent,
     )
     try:
         for future in as_completed([pool.submit(_make_chunk, path, recipe, c) for c in chunks]):
@@ -203,7 +203,7 @@ def _make_chunk(path: Path, recipe: Recipe, chunk: int) -> int:
     return chunk
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """A worker whose parent was killed would wait for work for ever: it ends instead."""
     parent = multiprocessing.parent_process()
     if parent is None:

@@ -24,6 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
+from itertools import pairwise
 from math import gcd
 from pathlib import Path
 from typing import Any
@@ -36,8 +37,17 @@ from uqno.data import GridSamples, Recipe, generate
 from uqno.data.files import write_whole
 from uqno.data.generation import end_with_parent
 from uqno.data.split import Split
+from uqno.data.store import FunctionStore
 from uqno.evaluation import metrics, results
-from uqno.evaluation.methods import METHODS, Job, Workshop, epochs_done, jobs, train_seconds, trained
+from uqno.evaluation.methods import (
+    METHODS,
+    Job,
+    Workshop,
+    epochs_done,
+    jobs,
+    train_seconds,
+    trained,
+)
 from uqno.evaluation.presets import Settings
 from uqno.evaluation.profile import Profile, concatenate, profile, rungs
 from uqno.evaluation.results import Results
@@ -69,7 +79,10 @@ class Run:
         """{role: (store, recipe, its functions)}; one store where all have one resolution."""
         s = self.settings
         every = s.train + s.held_out
-        parts = {"train": (s.trained_at, range(s.train)), "held": (s.tested_at, range(s.train, every))}
+        parts = {
+            "train": (s.trained_at, range(s.train)),
+            "held": (s.tested_at, range(s.train, every)),
+        }
         if s.trained_at == s.tested_at:
             parts = {"all": (s.trained_at, range(every))}
         return {
@@ -93,9 +106,7 @@ class Run:
             generate(path, recipe, s.train + s.held_out, part, workers, chunk, tell)
 
     def samples(self, role: str) -> GridSamples:
-        """"train" or "held": the functions at the resolution they are used at."""
-        from uqno.data.store import FunctionStore
-
+        """Functions to "train" on or "held" out, at the resolution they are used at."""
         s = self.settings
         stores = self.stores()
         path, recipe, _ = stores.get(role) or stores["all"]
@@ -107,7 +118,7 @@ class Run:
         """The recorded split: functions are independent draws, so ranges of them are random."""
         s = self.settings
         ends = np.cumsum([0, s.train // 2, s.train - s.train // 2, s.calibration, s.test])
-        parts = [tuple(range(a, b)) for a, b in zip(ends, ends[1:], strict=False)]
+        parts = [tuple(range(a, b)) for a, b in pairwise(ends)]
         return Split(s.train + s.held_out, s.seed, *parts)
 
     # --- training -----------------------------------------------------------------------------
@@ -144,8 +155,8 @@ class Run:
 
     def seconds(self, name: str) -> tuple[float, float]:
         """To predict a function, and to predict and score it; means over all held-out ones."""
-        parts = [json.loads(self.chunk_file(name, c).with_suffix(".json").read_text(encoding="utf8"))
-                 for c in self.chunks()]  # fmt: skip
+        files = (self.chunk_file(name, c).with_suffix(".json") for c in self.chunks())
+        parts = [json.loads(file.read_text(encoding="utf8")) for file in files]
         n = self.settings.held_out
         return sum(p["predict"] for p in parts) / n, sum(p["all"] for p in parts) / n
 
@@ -292,8 +303,8 @@ def _score(made: Run, name: str, chunk: range) -> None:
 
 
 def loaded(made: Run, name: str) -> UQNO:
-    """A trained model, read without its training functions."""
-    return Workshop(made.settings, made.folder, ()).model(name)
+    """A trained model, read; its training functions are not."""
+    return Workshop(made.settings, made.folder, made.samples("train")).model(name)
 
 
 def cores() -> int:
@@ -428,9 +439,10 @@ def pictures(
         scale = 1.0 if measured.scale is None else measured.scale
         model = loaded(made, name)
         estimate = model.estimate(sample)
-        center, radius = (t[0].squeeze(0).double().numpy() for t in (estimate.center, estimate.radius))
+        center = estimate.center[0, 0].double().numpy()
+        radius = estimate.radius[0].double().numpy()
         error = np.abs(sample["u"][0].double().numpy() - center)
-        radius = radius * scale
+        radius *= scale
         methods.append(
             results.PanelMethod(
                 method=name,

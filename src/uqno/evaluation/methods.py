@@ -7,13 +7,12 @@ model for each method. Each fit has a folder, so a job that is asked for again g
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from uqno.evaluation.presets import Settings
 from uqno.model import UQNO
@@ -31,8 +30,8 @@ from uqno.radius import (
     QuantileRadius,
 )
 from uqno.training import CrossFit, RelativeL2, crossfit, fit
+from uqno.training.samples import Data
 
-Data = Sequence[Mapping[str, Tensor]]
 # The paper's recipe has no floor; a radius must be positive, so it has this share of the error.
 NO_FLOOR = 1e-3
 
@@ -91,7 +90,7 @@ class Workshop:
         """The first or the second half of the training functions."""
         middle = len(self.train) // 2
         chosen = range(middle) if which == 0 else range(middle, len(self.train))
-        return torch.utils.data.Subset(self.train, chosen)  # type: ignore[arg-type,return-value]
+        return torch.utils.data.Subset(self.train, chosen)  # type: ignore[arg-type]
 
     def training(self) -> dict[str, Any]:
         """Of every fit alike. No epoch is chosen, so nothing is held out to choose it."""

@@ -89,6 +89,25 @@ class Settings:
         }
 
 
+# What each number may be; the rest must be at least 1.
+_SHARES = ("delta", "alphas", "curve_alphas")
+_LEAST = {"seed": 0, "folds": 2, "members": 2, "solved_at": 3, "trained_at": 3, "tested_at": 3}
+
+
+def _checked(name: str, value: Any) -> Any:
+    if name in _SHARES:
+        for share in value if isinstance(value, tuple | list) else (value,):
+            if not 0 < share < 1:
+                raise ValueError(f"{name} has the value {share}, expected numbers in (0, 1)")
+    elif name == "dropout" and not 0 < value < 1:
+        raise ValueError(f"dropout = {value} must lie in (0, 1)")
+    elif name in ("learning_rate", "noise") and not 0 < value < float("inf"):
+        raise ValueError(f"{name} = {value} must be positive and finite")
+    elif isinstance(value, int) and not isinstance(value, bool) and value < _LEAST.get(name, 1):
+        raise ValueError(f"{name} = {value} must be at least {_LEAST.get(name, 1)}")
+    return tuple(value) if isinstance(value, list) else value
+
+
 PRESETS: Mapping[str, Settings] = {
     "quick": Settings(
         train=600,
@@ -151,22 +170,3 @@ def _parsed(key: str, text: str, like: Any) -> Any:
         kinds = {bool: "true or false", tuple: "values joined by commas", int: "a whole number"}
         expected = kinds.get(type(like), "a number")
         raise ValueError(f"--set {key}={text}: expected {expected}, such as {like}") from None
-
-
-# What each number may be; the rest must be at least 1.
-_SHARES = ("delta", "alphas", "curve_alphas")
-_LEAST = {"seed": 0, "folds": 2, "members": 2, "solved_at": 3, "trained_at": 3, "tested_at": 3}
-
-
-def _checked(name: str, value: Any) -> Any:
-    if name in _SHARES:
-        for share in value if isinstance(value, tuple | list) else (value,):
-            if not 0 < share < 1:
-                raise ValueError(f"{name} has the value {share}, expected numbers in (0, 1)")
-    elif name == "dropout" and not 0 < value < 1:
-        raise ValueError(f"dropout = {value} must lie in (0, 1)")
-    elif name in ("learning_rate", "noise") and not 0 < value < float("inf"):
-        raise ValueError(f"{name} = {value} must be positive and finite")
-    elif isinstance(value, int) and not isinstance(value, bool) and value < _LEAST.get(name, 1):
-        raise ValueError(f"{name} = {value} must be at least {_LEAST.get(name, 1)}")
-    return tuple(value) if isinstance(value, list) else value

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from uqno.operators import Operator
 from uqno.operators.symmetry import Symmetry, averaged
+from uqno.training.samples import Data
 
 Batch = Mapping[str, Tensor]
 Feature = Callable[[Batch, Tensor], Tensor]
@@ -55,7 +56,7 @@ class Residuals:
     data[i]: the sample; centers[i]: Ĝ(a) (channel, *points); features[i]: (f, *points).
     """
 
-    data: Sequence[Mapping[str, Tensor]]
+    data: Data
     centers: Sequence[Tensor]
     features: Sequence[Tensor]
 
