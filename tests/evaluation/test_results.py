@@ -99,6 +99,14 @@ def test_curves_keep_what_is_infeasible_as_nothing_and_targets_leave_it_out():
     assert (found["low"], found["high"]) == ([0.9], [0.99])
 
 
+def test_a_field_is_thinned_from_corner_to_corner():
+    field = np.arange(421.0)[:, np.newaxis] + 1000 * np.arange(421.0)
+    small = results.thinned(field)
+    assert small[0, 0] == field[0, 0]
+    assert small[-1, -1] == field[-1, -1]
+    np.testing.assert_array_equal(results.thinned(field[:43, :43]), field[:43, :43])
+
+
 def test_the_papers_table():
     assert len(PAPER) == 16
     darcy = {(r.method, r.alpha): r for r in paper_rows("darcy")}

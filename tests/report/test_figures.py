@@ -181,6 +181,16 @@ def test_the_tradeoff_is_the_curves(made):
         assert 0 == ax.get_ylim()[0] < top < ax.get_ylim()[1]
 
 
+def test_every_panel_has_its_own_tick_labels(made):
+    more = [{**c, "method": m} for m in ("ensemble", "laplace") for c in made["curves"][:2]]
+    figure = figures.tradeoff({**made, "curves": made["curves"] + more})
+    assert_clean(figure)
+    shown = [ax for ax in figure.axes if ax.axison]
+    assert len(shown) == 4
+    for ax in shown:
+        assert any(tick.label1.get_visible() for tick in ax.xaxis.get_major_ticks())
+
+
 def test_targets_have_their_exact_intervals(made):
     ax = figures.actual_against_target(made).axes[0]
     ours = [t for t in made["targets"] if t["method"] == "uqno"]
