@@ -12,7 +12,7 @@ from uqno.evaluation.paper import PAPER, paper_rows
 
 @pytest.fixture(scope="module")
 def made():
-    return record(("uqno", "uqno-paper", "nppc"))
+    return record()
 
 
 def test_written_and_read_alike_to_six_digits(made, tmp_path):
