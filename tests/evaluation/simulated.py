@@ -118,8 +118,7 @@ def ablation(held, alpha):
             ("ours", "… symmetries and features: ours", "uqno", "grid"),
         ]
     }
-    reference = next((n for n, (_, m) in found.items() if m.feasible), "paper")
-    return results.ablated(found, reference)
+    return results.ablated(found, "paper")
 
 
 def panel(methods, side=43):

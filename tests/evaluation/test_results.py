@@ -12,7 +12,7 @@ from uqno.evaluation.paper import PAPER, paper_rows
 
 @pytest.fixture(scope="module")
 def made():
-    return record(("uqno", "uqno-paper", "nppc"))
+    return record()
 
 
 def test_written_and_read_alike_to_six_digits(made, tmp_path):
@@ -97,6 +97,14 @@ def test_curves_keep_what_is_infeasible_as_nothing_and_targets_leave_it_out():
     found = results.targets("uqno", [none, good])
     assert (found["target"], found["actual"]) == ([0.95], [0.96])
     assert (found["low"], found["high"]) == ([0.9], [0.99])
+
+
+def test_a_field_is_thinned_from_corner_to_corner():
+    field = np.arange(421.0)[:, np.newaxis] + 1000 * np.arange(421.0)
+    small = results.thinned(field)
+    assert small[0, 0] == field[0, 0]
+    assert small[-1, -1] == field[-1, -1]
+    np.testing.assert_array_equal(results.thinned(field[:43, :43]), field[:43, :43])
 
 
 def test_the_papers_table():

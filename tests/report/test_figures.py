@@ -78,8 +78,13 @@ def assert_clean(figure):
 )  # fmt: skip
 def test_no_text_is_clipped_or_covered(made, methods):
     part = keep(made, methods)
-    for draw in figures.FIGURES.values():
+    for draw in (figures.comparison, figures.bandwidths):
         assert_clean(draw(part))
+
+
+def test_the_figures_of_ours_and_the_papers_recipe_are_clean(made):
+    for draw in (figures.tradeoff, figures.actual_against_target, figures.ablation):
+        assert_clean(draw(made))
 
 
 def test_one_level_alone_is_clean_too(made):
@@ -94,7 +99,8 @@ def test_one_level_alone_is_clean_too(made):
         assert_clean(draw(part))
 
 
-def test_every_figure_is_written_as_png_and_svg_and_the_same_again(made, tmp_path):
+def test_every_figure_is_written_as_png_and_svg_and_the_same_again(made, tmp_path, monkeypatch):
+    monkeypatch.setattr(figures, "DPI", 40)  # quick
     part = keep(made, ("uqno", "laplace"))
     paths = figures.draw_all(part, tmp_path / "one")
     names = {p.name for p in paths}
@@ -102,7 +108,7 @@ def test_every_figure_is_written_as_png_and_svg_and_the_same_again(made, tmp_pat
     for path in paths:
         if path.suffix == ".png":
             picture = matplotlib.image.imread(path)
-            assert picture.shape[1] > 800
+            assert picture.shape[1] >= 340
             assert picture[..., :3].std() > 0.01
         else:
             assert ElementTree.parse(path).getroot().tag.endswith("svg")
@@ -179,6 +185,16 @@ def test_the_tradeoff_is_the_curves(made):
     for ax in figure.axes:
         top = max(line.get_ydata().max() for line in ax.lines)
         assert 0 == ax.get_ylim()[0] < top < ax.get_ylim()[1]
+
+
+def test_every_panel_has_its_own_tick_labels(made):
+    more = [{**c, "method": m} for m in ("ensemble", "laplace") for c in made["curves"][:2]]
+    figure = figures.tradeoff({**made, "curves": made["curves"] + more})
+    assert_clean(figure)
+    shown = [ax for ax in figure.axes if ax.axison]
+    assert len(shown) == 4
+    for ax in shown:
+        assert any(tick.label1.get_visible() for tick in ax.xaxis.get_major_ticks())
 
 
 def test_targets_have_their_exact_intervals(made):

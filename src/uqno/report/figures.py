@@ -318,6 +318,7 @@ def _finish_curves(ax: Any, title: str, label: str) -> None:
     ax.set_xlabel(label)
     stretch(ax.xaxis)
     plain(ax)
+    ax.tick_params(labelbottom=True)  # there may be no panel below
 
 
 def _shared_legend(made: Figure, panels: dict[str, Any]) -> None:
