@@ -9,8 +9,8 @@ from uqno.evaluation.profile import Profile, concatenate, profile, rungs
 
 ALPHAS = (0.1, 0.02)
 CURVES = (0.02, 0.05, 0.1, 0.2)
-DELTA, CALIBRATION, HELD = 0.02, 120, 320
-SIDE = 24
+DELTA, CALIBRATION, HELD = 0.02, 120, 220
+SIDE = 22
 # How well the radius knows the error (within and between functions), its size, and its bias.
 METHODS = {
     "uqno": (0.9, 0.9, 1.0, 1.0),

@@ -67,7 +67,7 @@ def test_what_json_cannot_hold_is_refused_before_the_file_is_touched(made, tmp_p
 
 
 def test_a_row_says_what_was_measured():
-    held = profiles(*simulated("uqno", count=100), metrics.ranks_needed(576, 50, [(0.1, 0.1)]))
+    held = profiles(*simulated("uqno", count=100), metrics.ranks_needed(484, 50, [(0.1, 0.1)]))
     found = metrics.calibrated(held, 0.1, 0.1, calibration=50, splits=3)
     row = results.row("nppc", found, share_of_variance=0.15, predict_seconds=2.0)
     assert (row["label"], row["target"], row["share_of_variance"]) == ("NPPC", 0.9, 0.15)
