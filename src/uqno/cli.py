@@ -14,13 +14,25 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 from uqno import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from uqno.evaluation import table as words
+    from uqno.evaluation.results import Results
 
 app = typer.Typer(
     help="Calibrated uncertainty over whole functions for neural operators.",
@@ -30,6 +42,8 @@ app = typer.Typer(
 )
 data_app = typer.Typer(help="Make data sets.", invoke_without_command=True)
 app.add_typer(data_app, name="data")
+run_app = typer.Typer(help="Run a comparison of methods.", invoke_without_command=True)
+app.add_typer(run_app, name="run")
 out = Console(highlight=False)
 
 
@@ -67,6 +81,7 @@ def help_if_alone(context: typer.Context) -> None:
 
 
 data_app.callback()(help_if_alone)
+run_app.callback()(help_if_alone)
 
 
 @app.callback()
@@ -229,6 +244,149 @@ def example(
     out.print(
         f"{functions} functions of {points} points written to {escape(str(to))}", soft_wrap=True
     )
+
+
+@data_app.command()
+def darcy(
+    to: Annotated[Path, typer.Option("--out", help="A .zarr folder.")] = Path("data/darcy.zarr"),
+    functions: Annotated[int, typer.Option(min=1, help="Functions.")] = 1600,
+    resolution: Annotated[int, typer.Option(min=3, help="Nodes a side of the solver.")] = 421,
+    keep: Annotated[
+        str, typer.Option(help="Resolutions to store, joined by commas.")
+    ] = "43,85,421",
+    coefficient: Annotated[str, typer.Option(help="two-valued or lognormal.")] = "two-valued",
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    workers: Annotated[int, typer.Option(min=0, help="Processes; 0 for one a core.")] = 0,
+) -> None:
+    """Solve Darcy flow for random coefficients; stopped, it goes on when called again."""
+    from uqno.data import Recipe, generate
+    from uqno.data.generation import cores
+
+    kept = _resolution(keep)
+    if kept is None:
+        raise ValueError(f"--keep {keep}: expected resolutions joined by commas, such as 43,421")
+    recipe = Recipe(
+        seed, resolution, (kept,) if isinstance(kept, int) else kept, coefficient=coefficient
+    )
+    with progress_bar("solving", quiet=False) as advance:
+        generate(to, recipe, functions, workers=workers or cores(), progress=advance)
+    out.print(f"{functions} functions at {keep} in {escape(str(to))}", soft_wrap=True)
+
+
+@run_app.command("darcy")
+def run_darcy(
+    preset: Annotated[str, typer.Option(help="quick, standard or paper.")] = "quick",
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting.")
+    ] = None,
+    to: Annotated[
+        Path | None, typer.Option("--out", help="The run's folder [default: runs/darcy-PRESET].")
+    ] = None,
+    data: Annotated[Path, typer.Option(help="Where functions are kept.")] = Path("data"),
+    workers: Annotated[int, typer.Option(min=0, help="Processes; 0 for one a core.")] = 0,
+    show: Annotated[bool, typer.Option("--settings", help="Print the settings and stop.")] = False,
+) -> None:
+    """Compare all methods on Darcy flow: table, figures, report. Stopped, it goes on."""
+    from uqno.evaluation.presets import preset as settings_of
+
+    settings = settings_of(preset, changes or ())
+    if show:
+        out.print_json(json.dumps(settings.record()))
+        return
+    from uqno.evaluation import experiment
+
+    folder = to or Path("runs") / f"darcy-{preset}"
+    if (folder / "results.json").is_file():
+        out.print(f"{escape(str(folder))} is done; remove it to run it again", soft_wrap=True)
+    else:
+        made = experiment.Run(settings, folder, data)
+        took = experiment.estimate(made, workers or None)
+        out.print(f"about {words_of(took)} on this machine; stop it at any time, it goes on")
+    command = " ".join(["uqno run darcy --preset", preset, *(f"--set {c}" for c in changes or ())])
+    with stages() as progress:
+        results = experiment.run(
+            settings,
+            folder,
+            data=data,
+            preset=preset,
+            command=command,
+            workers=workers or None,
+            progress=progress,
+        )
+    show_results(results, folder)
+
+
+def words_of(seconds: float) -> str:
+    """A time as a person says it."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} seconds"
+    if seconds < 90 * 60:
+        return f"{round(seconds / 60)} minutes"
+    return f"{seconds / 3600:.1f} hours"
+
+
+def show_results(results: Results, folder: Path) -> None:
+    """Tables on the terminal, the same in files, figures, and where they are."""
+    from uqno.evaluation.table import NARROW, ablation_tables, tables, write_markdown
+    from uqno.report.figures import draw_all
+
+    for one in tables(results):
+        print_table(one.narrow(NARROW), one.notes)
+    for one in ablation_tables(results):
+        print_table(one, one.notes)
+    write_markdown(folder / "table.md", results)
+    drawn = draw_all(results, folder / "figures")
+    out.print(f"table    {escape(str(folder / 'table.md'))}", soft_wrap=True)
+    out.print(f"figures  {escape(str(folder / 'figures'))} ({len(drawn)} files)", soft_wrap=True)
+
+
+def print_table(table: words.Table, notes: tuple[str, ...]) -> None:
+    shown = Table(box=None, padding=(0, 2, 0, 0))
+    for column in table.columns:
+        shown.add_column(column, justify="left" if column in table.left else "right", no_wrap=True)
+    for line in table.cells:
+        shown.add_row(*(escape(cell) for cell in line))
+    out.print(f"[bold]{escape(table.title)}[/]")
+    out.print(shown)
+    for note in notes:
+        out.print(f"[dim]{escape(note)}[/]")
+    out.print()
+
+
+@contextmanager
+def stages() -> Iterator[Callable[[str, float, float], None]]:
+    """A bar for each stage of a run on stderr; where that is no terminal, a line now and then."""
+    if not sys.stderr.isatty():
+        yield _told_in_lines()
+        return
+    columns = (
+        TextColumn("{task.description:18}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def advance(what: str, done: float, total: float) -> None:
+            if what not in tasks:
+                tasks[what] = bar.add_task(what, total=total)
+            bar.update(tasks[what], completed=done, total=total)
+
+        yield advance
+
+
+def _told_in_lines() -> Callable[[str, float, float], None]:
+    last: dict[str, float] = {}
+
+    def tell(what: str, done: float, total: float) -> None:
+        share = done / total if total else 1.0
+        if what not in last or share >= min(1.0, last[what] + 0.1) > last[what]:
+            print(f"{what} {100 * share:.0f} %", file=sys.stderr, flush=True)
+            last[what] = share
+
+    return tell
 
 
 @contextmanager

@@ -203,6 +203,11 @@ def _make_chunk(path: Path, recipe: Recipe, chunk: int) -> int:
     return chunk
 
 
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def end_with_parent() -> None:
     """A worker whose parent was killed would wait for work for ever: it ends instead."""
     parent = multiprocessing.parent_process()

@@ -130,7 +130,8 @@ class Method:
 
     operators: names of the shared ones it needs; the first is its base.
     make: the model before `fit`.
-    fits: how many times `fit` goes through the training functions it gets, in sets of epochs.
+    fits: {folder of a fit of its own: functions of an epoch}.
+    passes: networks that a prediction takes, for an estimate of the time.
     features: what E sees beside its inputs, if that is not saved with the model.
     raw: whether the paper's table, or anyone, would use it without calibration.
     """
@@ -138,6 +139,7 @@ class Method:
     operators: tuple[str, ...]
     make: Callable[[Workshop], UQNO]
     fits: Callable[[Settings], Mapping[str, int]]
+    passes: int
     features: Callable[[Workshop], tuple[Any, ...]] = _nothing
     raw: bool = False
 
@@ -172,53 +174,76 @@ METHODS: Mapping[str, Method] = {
         ("symmetric",),
         lambda w: UQNO(w.cross("symmetric"), symmetries=square()),
         _radius_fit,
+        passes=16,
         raw=True,
     ),
     "uqno-paper": Method(
         ("half",),
         lambda w: UQNO(w.single("half"), QuantileRadius(floor=NO_FLOOR)),
         _half_fit,
+        passes=2,
         raw=True,
     ),
     "mc-dropout": Method(
-        ("dropout",), lambda w: UQNO(w.single("dropout"), DropoutRadius()), _no_fit, raw=True
+        ("dropout",),
+        lambda w: UQNO(w.single("dropout"), DropoutRadius()),
+        _no_fit,
+        passes=10,
+        raw=True,
     ),
     "laplace": Method(
-        ("plain",), lambda w: UQNO(w.cross("plain").operator, LaplaceRadius()), _no_fit, raw=True
+        ("plain",),
+        lambda w: UQNO(w.cross("plain").operator, LaplaceRadius()),
+        _no_fit,
+        passes=2,
+        raw=True,
     ),
     "nppc": Method(
-        ("plain",), lambda w: UQNO(w.cross("plain"), ComponentsRadius()), _radius_fit, raw=True
+        ("plain",),
+        lambda w: UQNO(w.cross("plain"), ComponentsRadius()),
+        _radius_fit,
+        passes=4,
+        raw=True,
     ),
     "ensemble": Method(
         ("plain",),
         lambda w: UQNO(w.cross("plain").operator, EnsembleRadius(w.settings.members)),
         _member_fits,
+        passes=5,
         raw=True,
     ),
     "perturbed-pair": Method(
         ("plain",),
         lambda w: UQNO(w.cross("plain").operator, PerturbedPairRadius(w.settings.noise)),
         _pair_fit,
+        passes=2,
         raw=True,
     ),
-    "constant": Method(("plain",), lambda w: UQNO(w.cross("plain"), ConstantRadius()), _no_fit),
-    "mean-field": Method(("plain",), lambda w: UQNO(w.cross("plain"), MeanFieldRadius()), _no_fit),
+    "constant": Method(
+        ("plain",), lambda w: UQNO(w.cross("plain"), ConstantRadius()), _no_fit, passes=1
+    ),
+    "mean-field": Method(
+        ("plain",), lambda w: UQNO(w.cross("plain"), MeanFieldRadius()), _no_fit, passes=1
+    ),
     # Of the ablation alone.
-    "out-of-fold": Method(("plain",), lambda w: UQNO(w.cross("plain")), _radius_fit),
+    "out-of-fold": Method(("plain",), lambda w: UQNO(w.cross("plain")), _radius_fit, passes=2),
     "no-spread": Method(
         ("symmetric",),
         lambda w: UQNO(w.cross("symmetric"), symmetries=square(), spread=False),
         _radius_fit,
+        passes=16,
     ),
     "constant-symmetric": Method(
         ("symmetric",),
         lambda w: UQNO(w.cross("symmetric"), ConstantRadius(), symmetries=square()),
         _no_fit,
+        passes=8,
     ),
     "half-symmetric": Method(
         ("half-symmetric",),
         lambda w: UQNO(w.single("half-symmetric"), symmetries=square()),
         _half_fit,
+        passes=16,
     ),
     "disagreement": Method(
         ("half-symmetric", "half-symmetric-2"),
@@ -226,6 +251,7 @@ METHODS: Mapping[str, Method] = {
             w.single("half-symmetric"), symmetries=square(), features=_second_operator(w)
         ),
         _half_fit,
+        passes=17,
         features=_second_operator,
     ),
 }

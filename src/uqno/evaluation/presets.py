@@ -120,6 +120,8 @@ PRESETS: Mapping[str, Settings] = {
     "standard": Settings(),
     "paper": Settings(
         train=5000,
+        test=500,
+        epochs=15,
         solved_at=421,
         tested_at=421,
         methods=("uqno", "uqno-paper", "mc-dropout", "laplace", "nppc", "constant"),

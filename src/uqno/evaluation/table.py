@@ -117,26 +117,27 @@ def _notes(rows: Iterable[Row]) -> Iterable[str]:
         who = f"{row['label']} ({DESIGNS.get(row['sampling'], row['sampling'])})"
         if not row["feasible"]:
             yield f"{who}: {row['reason']}"
-        if row["share_of_variance"] is not None:
+        if row["share_of_variance"] is not None and not row["calibrated"]:
             yield f"{who}: {percent(row['share_of_variance'])} of the error lies in its subspace."
 
 
-def ablation_table(results: Results) -> Table | None:
-    """What each ingredient contributes; None where no ablation was run."""
-    if not results["ablation"]:
-        return None
-    return Table(
-        title="Ablation: bandwidth against the paper's recipe",
-        columns=("recipe", "alpha", "ranks", "bandwidth", "calibrated", "times tighter"),
-        cells=tuple(_ablation_cells(row) for row in results["ablation"]),
-        left=("recipe", "ranks"),
+def ablation_tables(results: Results) -> tuple[Table, ...]:
+    """What each ingredient contributes, one table for each α; none where no ablation was run."""
+    rows = results["ablation"]
+    return tuple(
+        Table(
+            title=f"Ablation, alpha = {alpha:g}",
+            columns=("recipe", "ranks", "bandwidth", "calibrated", "times tighter"),
+            cells=tuple(_ablation_cells(row) for row in rows if row["alpha"] == alpha),
+            left=("recipe", "ranks"),
+        )
+        for alpha in dict.fromkeys(row["alpha"] for row in rows)
     )
 
 
 def _ablation_cells(row: Ablated) -> tuple[str, ...]:
     return (
         row["label"],
-        f"{row['alpha']:g}",
         DESIGNS.get(row["sampling"], row["sampling"]),
         number(row["bandwidth"]) if row["feasible"] else "infeasible",
         percent(row["calibration_percentage"]),
@@ -198,8 +199,7 @@ def _interval(ends: Sequence[float] | None) -> str:
 
 def markdown(results: Results) -> str:
     """All tables of a record, with the command that made it."""
-    ablation = ablation_table(results)
-    shown = [*tables(results), *([ablation] if ablation else [])]
+    shown = (*tables(results), *ablation_tables(results))
     head = (
         f"# {results['task'].capitalize()}, preset {results['preset']}\n\n"
         f"Made by `{results['command']}`, finished {results['finished']}. Means over random "

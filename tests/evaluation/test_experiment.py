@@ -1,0 +1,223 @@
+"""A whole comparison, so small that it trains in seconds: what it leaves, and that it goes on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from uqno.conformal import calibrate, coverage
+from uqno.evaluation import experiment, results
+from uqno.evaluation.experiment import Run
+from uqno.evaluation.methods import METHODS, Workshop, jobs, trained
+from uqno.evaluation.presets import METHODS as NAMES
+from uqno.evaluation.presets import Settings
+
+TINY = Settings(
+    train=64,
+    calibration=60,
+    test=70,
+    solved_at=19,
+    trained_at=19,
+    tested_at=19,
+    modes=4,
+    width=4,
+    layers=2,
+    epochs=1,
+    members=2,
+    curve_alphas=(0.1,),
+    splits=20,
+)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Every method and the ablation, in two processes."""
+    folder = tmp_path_factory.mktemp("run")
+    told = []
+    record = experiment.run(
+        TINY,
+        folder / "run",
+        data=folder / "data",
+        preset="tiny",
+        command="uqno run darcy",
+        workers=2,
+        progress=lambda *what: told.append(what),
+    )
+    return Run(TINY, folder / "run", folder / "data"), record, told
+
+
+def test_every_method_has_its_rows(finished):
+    _, record, _ = finished
+    rows = {(r["method"], r["calibrated"], r["alpha"], r["sampling"]) for r in record["rows"]}
+    for name in NAMES:
+        for alpha in TINY.alphas:
+            assert (name, True, alpha, "grid") in rows
+            assert ((name, False, alpha, "none") in rows) is METHODS[name].raw
+    assert ("uqno-paper", True, 0.1, "hoeffding") in rows
+    for row in record["rows"]:
+        if row["calibrated"] and row["feasible"]:
+            assert row["interval"][1] >= row["target"]
+            assert row["bandwidth"] > 0
+            assert row["predict_seconds"] > 0
+        assert row["train_seconds"] > 0
+
+
+def test_a_subspace_has_no_bandwidth(finished):
+    _, record, _ = finished
+    (raw,) = [
+        r
+        for r in record["rows"]
+        if r["method"] == "nppc" and not r["calibrated"] and r["alpha"] == 0.1
+    ]
+    assert raw["bandwidth"] is None
+    assert 0 < raw["share_of_variance"] < 1
+
+
+def test_the_numbers_are_those_of_the_library(finished):
+    """The bandwidth of a row, again, from the model, uqno.calibrate and the recorded splits."""
+    made, record, _ = finished
+    model = experiment.loaded(made, "uqno-paper")
+    scored = [(e, r) for e, r, _ in model.scored(made.samples("held"))]
+    error, radius = (np.array([pair[i] for pair in scored]) for i in (0, 1))
+    learn, test = experiment.metrics.random_splits(130, 60, TINY.splits, TINY.seed)
+    widths, shares = [], []
+    for cal, new in zip(learn, test, strict=True):
+        scale = calibrate(error[cal], radius[cal], 0.1, 0.02).scale
+        widths.append(scale * radius[new].mean())
+        shares.append((coverage(error[new], radius[new], scale) >= 0.9).mean())
+    (row,) = [
+        r
+        for r in record["rows"]
+        if r["method"] == "uqno-paper" and r["sampling"] == "grid" and r["alpha"] == 0.1
+    ]
+    assert row["bandwidth"] == pytest.approx(np.mean(widths), rel=1e-5)
+    assert row["calibration_percentage"] == pytest.approx(np.mean(shares), rel=1e-5)
+
+
+def test_the_ablation_goes_from_the_paper_to_ours(finished):
+    _, record, _ = finished
+    names = [row["name"] for row in record["ablation"] if row["alpha"] == 0.1]
+    assert names == [name for name, *_ in experiment.LADDER]
+    by_name = {row["name"]: row for row in record["ablation"] if row["alpha"] == 0.1}
+    (ours,) = [
+        r for r in record["rows"] if r["method"] == "uqno" and r["alpha"] == 0.1 and r["calibrated"]
+    ]
+    assert by_name["ours"]["bandwidth"] == ours["bandwidth"]
+    assert by_name["ours"]["ratio"] == pytest.approx(
+        by_name["paper"]["bandwidth"] / ours["bandwidth"], rel=1e-5
+    )
+
+
+def test_calibration_and_test_functions_are_not_trained_on(finished):
+    made, _, _ = finished
+    split = json.loads((made.folder / "settings.json").read_text())["split"]
+    roles = [set(split[role]) for role in ("base", "residual", "calibration", "test")]
+    assert sum(map(len, roles)) == len(set().union(*roles)) == 64 + 130
+    held = made.samples("held")
+    for name in trained(TINY):
+        experiment.loaded(made, name).calibrate(held, 0.1, 0.02)  # refuses what it has seen
+
+
+def test_progress_reaches_the_end_of_every_stage(finished):
+    *_, told = finished
+    for stage in ("solving", "training", "testing"):
+        last = [(done, total) for what, done, total in told if what == stage][-1]
+        assert last[0] == last[1] > 0
+
+
+def test_a_finished_run_is_read(finished, monkeypatch):
+    made, record, _ = finished
+    monkeypatch.setattr(experiment, "pool", None)  # nothing is to be computed
+    assert experiment.run(TINY, made.folder, data=made.data) == record
+
+
+def test_another_run_in_the_same_folder_is_refused(finished):
+    made, _, _ = finished
+    with pytest.raises(ValueError, match=r"'epochs': \(1, 2\).*another folder"):
+        experiment.run(replace(TINY, epochs=2), made.folder, data=made.data)
+
+
+def test_the_estimate_falls_as_the_run_goes_on(finished, tmp_path):
+    made, _, _ = finished
+    fresh = Run(TINY, tmp_path / "run", tmp_path / "data")
+    assert experiment.estimate(fresh, 1) > 0
+    assert experiment.estimate(made, 1) == 0
+
+
+def test_two_stores_where_the_test_is_finer(tmp_path):
+    settings = replace(TINY, trained_at=10, methods=("constant",), ablation=False)
+    made = Run(settings, tmp_path / "run", tmp_path / "data")
+    made.make_data(1, lambda *what: None)
+    assert made.samples("train")[0]["u"].shape == (1, 10, 10)
+    assert made.samples("held")[0]["u"].shape == (1, 19, 19)
+    assert (len(made.samples("train")), len(made.samples("held"))) == (64, 130)
+    same = Run(replace(settings, trained_at=19), tmp_path / "run", tmp_path / "data")
+    same.make_data(1, lambda *what: None)
+    # Function i is the same one, whatever store it is in.
+    fine, coarse = same.samples("train")[5]["u"], made.samples("train")[5]["u"]
+    np.testing.assert_array_equal(fine[:, ::2, ::2], coarse)
+    np.testing.assert_array_equal(same.samples("held")[7]["u"], made.samples("held")[7]["u"])
+
+
+def test_jobs_cover_what_methods_need():
+    every = {job.name: job for job in jobs(Settings())}
+    for job in every.values():
+        assert set(job.needs) <= set(every)
+    assert every["operator/plain"].fits == {
+        "plain/fold-0": 1000,
+        "plain/fold-1": 1000,
+        "plain/final": 2000,
+    }
+    assert "model/no-spread" not in {job.name for job in jobs(replace(Settings(), ablation=False))}
+
+
+def test_two_seeds_give_two_operators(tmp_path):
+    made = Run(replace(TINY, methods=("uqno-paper",)), tmp_path / "run", tmp_path / "data")
+    made.make_data(1, lambda *what: None)
+    train = made.samples("train").in_memory()
+    first = Workshop(TINY, tmp_path / "a", train).single("half-symmetric")
+    other = Workshop(TINY, tmp_path / "a", train).single("half-symmetric-2")
+    weights = [next(o.parameters()).detach() for o in (first, other)]
+    assert not np.allclose(*weights)
+
+
+SCRIPT = """
+import sys
+from uqno.evaluation import experiment
+from tests.evaluation.test_experiment import KILLED
+if __name__ == "__main__":
+    experiment.run(KILLED, sys.argv[1], data=sys.argv[2], workers=2)
+"""
+KILLED = replace(TINY, methods=("uqno-paper", "constant"), ablation=False, epochs=3)
+
+
+def test_a_killed_run_goes_on_to_the_same_results(tmp_path):
+    """kill -9 of the process group twice; then the results are those of a run left alone."""
+    script = tmp_path / "go.py"
+    script.write_text(SCRIPT)
+    command = [sys.executable, str(script), str(tmp_path / "run"), str(tmp_path / "data")]
+    environment = {**os.environ, "PYTHONPATH": os.getcwd()}
+    for marker in ("half/log.csv", "models/constant/model.json"):
+        process = subprocess.Popen(command, env=environment, start_new_session=True)
+        until = time.monotonic() + 120
+        while not (tmp_path / "run" / marker).exists():
+            assert process.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert not (tmp_path / "run" / "results.json").exists()
+    resumed = experiment.run(KILLED, tmp_path / "run", data=tmp_path / "data", workers=2)
+    alone = experiment.run(KILLED, tmp_path / "alone", data=tmp_path / "data", workers=2)
+    timed = ("train_seconds", "calibrate_seconds", "predict_seconds")
+    for one, other in zip(resumed["rows"], alone["rows"], strict=True):
+        assert {k: v for k, v in one.items() if k not in timed} == {
+            k: v for k, v in other.items() if k not in timed
+        }
+    assert results.read(tmp_path / "run" / "results.json") == resumed
