@@ -132,12 +132,17 @@ def test_a_quantile_radius_saved_without_its_outputs_still_loads(base, residuals
     assert again.saved() == radius.saved()
 
 
-@pytest.mark.parametrize("name", RADIUS)
-def test_on_geometries(name, tmp_path):
+@pytest.fixture(scope="module")
+def on_bodies():
     gino = problems.gino()
+    return problems.trained(gino, problems.bodies(gino, 6))
+
+
+@pytest.mark.parametrize("name", RADIUS)
+def test_on_geometries(name, on_bodies, tmp_path):
+    gino = on_bodies.operator.module
     points = 30 if name in ONE_TOPOLOGY else None
-    base = problems.trained(gino, problems.bodies(gino, 6, points=points), reflection(gino))
-    model = UQNO(base.operator, RADIUS[name](), symmetries=base.symmetries)
+    model = UQNO(on_bodies.operator, RADIUS[name](), symmetries=reflection(gino))
     model.fit(problems.bodies(gino, 6, seed=1, points=points), **problems.QUICK)
     model.calibrate(problems.bodies(gino, 10, seed=2, points=points), 0.3, 0.3, weights=True)
     body = problems.bodies(gino, 1, seed=3, points=points)[0]
@@ -149,9 +154,8 @@ def test_on_geometries(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", sorted(set(RADIUS) - ONE_TOPOLOGY))
-def test_padding_changes_nothing(name):
-    gino = problems.gino()
-    base = problems.trained(gino, problems.bodies(gino, 6))
+def test_padding_changes_nothing(name, on_bodies):
+    base, gino = on_bodies, on_bodies.operator.module
     radius = RADIUS[name]()
     radius.fit(base, problems.residuals(base, problems.bodies(gino, 6, seed=1)), problems.OPTIONS)
     radius.eval()

@@ -60,7 +60,7 @@ def test_evidence_and_variance_equal_a_dense_reference(fitted):
     last = base.operator.module.last
     weights = torch.cat((last.weight, last.bias[:, None]), 1).detach().double().numpy()
     x, _, _ = dense(base, data[:1])
-    variance = np.zeros(81)
+    noise, variance = 0.0, np.zeros(81)
     for c in range(2):
         arguments = (phi, r[:, c], mass, weights[c])
         best = minimize(lack_of_evidence, np.zeros(2), arguments, "Nelder-Mead",
@@ -68,15 +68,20 @@ def test_evidence_and_variance_equal_a_dense_reference(fitted):
         alpha, beta = np.exp(best.x)
         np.testing.assert_allclose(float(radius.prior[c]), alpha, rtol=1e-3)
         np.testing.assert_allclose(float(radius.noise[c]), beta, rtol=1e-3)
-        own = np.log([float(radius.prior[c]), float(radius.noise[c])])
-        assert lack_of_evidence(own, *arguments) <= best.fun + 1e-6
+        ours = np.log([float(radius.prior[c]), float(radius.noise[c])])
+        assert lack_of_evidence(ours, *arguments) <= best.fun + 1e-6
         posterior = np.linalg.inv(
             alpha * np.eye(phi.shape[1]) + beta * phi.T @ (mass[:, None] * phi)
         )
         std = float(base.operator.outputs.std[c])
-        variance += std**2 * (1 / beta + np.einsum("np,pq,nq->n", x, posterior, x))
+        noise += std**2 / beta
+        variance += std**2 * np.einsum("np,pq,nq->n", x, posterior, x)
     found = radius.estimate(base, {"a": data[0]["a"][None]})
-    np.testing.assert_allclose(found.radius.flatten(), 1.5 * np.sqrt(variance), rtol=1e-3)
+    np.testing.assert_allclose(found.radius.flatten(), 1.5 * np.sqrt(variance + noise), rtol=1e-3)
+    own = float((base.operator.outputs.std**2 / radius.noise).sum())
+    with torch.no_grad():  # noise hides the part of the weights
+        known = radius.variance(base, {"a": data[0]["a"][None]}).flatten() - own
+    np.testing.assert_allclose(known, variance, rtol=1e-2)
     torch.testing.assert_close(found.center, base.view({"a": data[0]["a"][None]})[0])
 
 
