@@ -7,9 +7,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 run: .venv/installed
-	$(BIN)/uqno plan --alpha 0.1 --delta 0.02 --functions 500 --points 256
-	$(BIN)/uqno data example --out data/example.npz
-	$(BIN)/uqno calibrate data/example.npz --alpha 0.1 --delta 0.02 --out runs/example/calibration.json
+	$(BIN)/uqno run darcy --preset quick
 
 test: lint
 	$(BIN)/python -m pytest -n auto

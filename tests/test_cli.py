@@ -10,6 +10,7 @@ import pytest
 
 import uqno
 from uqno.data.example import example, write_example
+from uqno.data.store import FunctionStore
 
 
 def run(*arguments, cwd=None, columns=80):
@@ -104,3 +105,65 @@ def test_markup_in_a_file_name_is_printed_as_it_is(tmp_path):
     write_example(tmp_path / "set.npz", functions=60, points=20)
     done = run("calibrate", "set.npz", "--delta", 0.1, "--out", "[red]x[-red].json", cwd=tmp_path)
     assert "[red]x[-red].json" in done.stdout
+
+
+SMALL = [
+    *("train=64", "calibration=60", "test=60", "solved_at=19", "trained_at=19", "tested_at=19"),
+    *("modes=4", "width=4", "layers=2", "epochs=1", "curve_alphas=0.1", "splits=10"),
+    "methods=uqno-paper,constant",
+]
+
+
+def test_a_run_ends_in_a_table_and_figures_and_says_when_it_is_done(tmp_path):
+    changes = [part for change in SMALL for part in ("--set", change)]
+    arguments = ("run", "darcy", "--preset", "quick", *changes, "--out", "run")
+    done = run(*arguments, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "about" in done.stdout
+    assert "Constant radius" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert "training 100 %" in done.stderr
+    for name in ("results.json", "table.md", "figures/bandwidth.png", "figures/band.svg"):
+        assert (tmp_path / "run" / name).is_file()
+    record = json.loads((tmp_path / "run" / "results.json").read_text())
+    assert record["command"].startswith("uqno run darcy --preset quick --set train=64")
+    again = run(*arguments, cwd=tmp_path)
+    assert again.returncode == 0
+    assert "run is done; remove it to run it again" in again.stdout
+    assert "Constant radius" in again.stdout
+    other = run(*arguments, "--set", "epochs=2", cwd=tmp_path)
+    assert other.returncode == 2
+    assert "other settings" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run", "darcy", "--set", "epoch=3"], "the nearest are epochs"),
+        (["run", "darcy", "--preset", "huge"], "quick, standard, paper"),
+        (["data", "darcy", "--keep", "a,b"], "resolutions joined by commas"),
+        (["data", "darcy", "--resolution", "43", "--keep", "20"], "not among those"),
+    ],
+)
+def test_bad_settings_are_one_line(arguments, said, tmp_path):
+    done = run(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_settings_can_be_looked_at(tmp_path):
+    shown = run("run", "darcy", "--preset", "paper", "--set", "epochs=3", "--settings")
+    assert json.loads(shown.stdout)["epochs"] == 3
+    assert json.loads(shown.stdout)["tested_at"] == 421
+
+
+def test_darcy_functions_are_made_and_made_once(tmp_path):
+    arguments = ("data", "darcy", "--functions", 3, "--resolution", 19, "--keep", "10,19",
+                 "--workers", 1, "--out", "d.zarr")  # fmt: skip
+    done = run(*arguments, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "3 functions at 10,19 in d.zarr" in done.stdout
+    assert run(*arguments, cwd=tmp_path).returncode == 0
+    store = FunctionStore.open(tmp_path / "d.zarr")
+    assert store.samples(10)[2]["u"].shape == (1, 10, 10)

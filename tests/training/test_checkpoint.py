@@ -48,6 +48,13 @@ def test_shared_storage_is_no_obstacle(path):
     assert torch.equal(read_checkpoint(path).tensors["c"], tensor[1:])
 
 
+def test_a_single_number_with_strides_of_its_own_is_stored(tmp_path):
+    column = torch.arange(6.0).reshape(2, 3)[:1, 1]
+    assert column.stride() != (1,)
+    write_checkpoint(tmp_path / "one.safetensors", Checkpoint({"x": column}, {}))
+    assert read_checkpoint(tmp_path / "one.safetensors").tensors["x"].tolist() == [1.0]
+
+
 def test_any_truncation_is_refused_by_name(path):
     content = path.read_bytes()
     for length in {0, 1, 7, 8, 9, len(content) // 2, len(content) - 1}:

@@ -387,10 +387,10 @@ def ablation(results: Results) -> Figure | None:
 
 
 def _bars(ax: Any, rows: Sequence[Ablated], widest: float) -> None:
-    """One bar a recipe from above; the last one is ours."""
+    """One bar a recipe from above; ours in its own colour."""
     for i, row in enumerate(rows):
         width = row["bandwidth"]
-        colour = look("uqno" if i == len(rows) - 1 else "uqno-paper").colour
+        colour = look("uqno" if row["name"] == "ours" else "uqno-paper").colour
         ax.barh(i, width or 0, color=colour, edgecolor=EDGE, lw=0.8, height=0.7)
         told = "infeasible" if width is None else number(width)
         told += "" if row["ratio"] is None else f"  ({row['ratio']:.2f} ×)"

@@ -110,7 +110,8 @@ def _storable(tensor: Tensor) -> Tensor:
     tensor = tensor.detach()
     if tensor.is_complex():
         tensor = torch.view_as_real(tensor.resolve_conj())
-    return tensor.to("cpu", copy=True).contiguous()
+    # A contiguous tensor of one number may have any strides; a clone has the usual ones.
+    return tensor.to("cpu").clone(memory_format=torch.contiguous_format)
 
 
 def _checksum(tensors: Mapping[str, Tensor], state: str) -> str:
