@@ -1,6 +1,7 @@
 # make run    set up and run the main job      make lint    style and types
 # make test   set up, lint and test            make bench   benchmarks against peers, one table
-.PHONY: run test lint bench constraints clean
+# make results   copy what is kept of finished runs (uqno run darcy --preset …) to results/
+.PHONY: run test lint bench results constraints clean
 .DELETE_ON_ERROR:
 PYTHON ?= python3
 BIN := .venv/bin
@@ -19,6 +20,14 @@ lint: .venv/installed-dev
 
 bench: .venv/installed-dev
 	$(BIN)/python -m benchmarks
+
+# The small part of finished runs that is kept under version control.
+results:
+	for preset in standard paper; do \
+	  test -f runs/darcy-$$preset/results.json || continue; \
+	  mkdir -p results/darcy-$$preset; \
+	  cp runs/darcy-$$preset/results.json runs/darcy-$$preset/table.md runs/darcy-$$preset/figures/*.png results/darcy-$$preset/; \
+	done
 
 # Each stamp is written last, so an interrupted set-up starts again and a finished one is skipped.
 .venv/created:
