@@ -23,11 +23,7 @@ Integers = NDArray[np.int64]
 
 # From this many points on, a function's score is found by a bracket from a sample of them.
 LARGE = 2**15
-SAMPLE = 2**9
-# A second look at a part of them: runs of so many neighbours, one of every so many runs.
-RUN, EVERY = 64, 4
-# Marks (bytes) in a machine word.
-WORD = 8
+SAMPLE = 2**10
 
 
 # --- ratios ---------------------------------------------------------------------------------
@@ -74,18 +70,11 @@ def _checked(block: Block) -> tuple[Floats, Floats]:
     return error, radius
 
 
-# The bits of infinity as an unsigned integer of the same size, for `_finite_nonnegative`.
-_INFINITE: dict[np.dtype[Any], np.unsignedinteger[Any]] = {
-    np.dtype(np.float32): np.uint32(0x7F800000),
-    np.dtype(np.float64): np.uint64(0x7FF0000000000000),
-}
-
-
 def _finite_nonnegative(x: Floats) -> bool:
     """One pass instead of three: as unsigned integers, the bits of finite floats ≥ 0 are the
     smallest, then come infinity, NaN and all negative numbers (−0 too: the caller looks again)."""
-    infinite = _INFINITE[x.dtype]
-    return bool(np.maximum.reduce(x.view(infinite.dtype), axis=None) < infinite)
+    bits = np.uint32 if x.dtype == np.float32 else np.uint64
+    return bool(x.view(bits).max() < np.array(np.inf, x.dtype).view(bits))
 
 
 # --- scores ---------------------------------------------------------------------------------
@@ -204,10 +193,8 @@ def _large_score(
     inside, place = _narrowed(ratio, k - 1, scratch)
     candidates = ratio[inside]
     value = np.partition(candidates, place)[place]
-    ties = (candidates == value).nonzero()[0]
+    ties = np.flatnonzero(candidates == value)
     ties = ties if isinstance(inside, slice) else inside[ties]
-    if ties.size == 1:
-        return float(error[ties[0]]) / float(radius[ties[0]])
     rank = place - np.count_nonzero(candidates < value)
     exact = np.divide(error[ties], radius[ties], dtype=np.float64)
     return float(np.partition(exact, rank)[rank])
@@ -217,36 +204,31 @@ def _narrowed(values: Floats, place: int, scratch: Scratch) -> tuple[Any, int]:
     """An index of few values that hold the `place`-th smallest (from 0), and its place in them.
 
     A plain selection branches at every value; a few comparisons of all with one do not. A sample
-    gives a first guess and how far apart neighbours are there; counting in a larger part, then
-    among all, how many values lie below it tells how many neighbours to move on; a last comparison
-    leaves few between.
+    gives a first guess and how far apart neighbours are there; counting how many values lie
+    below the guess tells how many neighbours to move on; a second count leaves few between.
     """
     guess, step = _first_guess(values, place)
-    guess -= (_count_in_part(values, guess, scratch) - place) * step
     below = scratch.take("below", values.size, np.bool_)
-    number = np.count_nonzero(np.less(values, values.dtype.type(guess), out=below))
+    number = np.count_nonzero(np.less(values, guess, out=below))
+    guess = values.dtype.type(guess - (number - place) * step)
+    number = np.count_nonzero(np.less(values, guess, out=below))
     off = number - place  # the answer is the off-th below the guess, or the (1 − off)-th above
     reach = step * (1.5 * abs(off) + 4 * sqrt(abs(off)) + 16)
-    marks = scratch.take("marks", -(-values.size // WORD) * WORD, np.bool_)
-    marks[values.size :] = False
-    between = marks[: values.size]
-    guess = float(values.dtype.type(guess))
+    between = scratch.take("between", values.size, np.bool_)
     if off > 0:
         np.greater_equal(values, values.dtype.type(guess - reach), out=between)
-        np.logical_and(between, below, out=between)
-        inside = _marked(marks)
+        inside = np.flatnonzero(np.logical_and(between, below, out=between))
         first = number - inside.size
     else:
         np.less_equal(values, values.dtype.type(guess + reach), out=between)
-        np.greater(between, below, out=between)
-        inside = _marked(marks)
+        inside = np.flatnonzero(np.greater(between, below, out=between))
         first = number
     if not first <= place < first + inside.size:
         return slice(None), place  # misled: a plain selection among all
     return inside, place - int(first)
 
 
-def _first_guess(values: Floats, place: int) -> tuple[float, float]:
+def _first_guess(values: Floats, place: int) -> tuple[np.floating[Any], float]:
     """The value at `place` by a sample, and the mean distance of neighbours around it."""
     m = values.size
     sample = np.sort(values[:: m // SAMPLE])
@@ -255,23 +237,7 @@ def _first_guess(values: Floats, place: int) -> tuple[float, float]:
     low = max(0, floor(share * sample.size - spread))
     high = min(sample.size - 1, ceil(share * sample.size + spread))
     step = float(sample[high] - sample[low]) * sample.size / (m * (high - low))
-    return float(sample[min(int(share * sample.size), sample.size - 1)]), step
-
-
-def _count_in_part(values: Floats, guess: float, scratch: Scratch) -> float:
-    """About how many values lie below the guess, from runs of neighbours all over them."""
-    runs = values.size // (RUN * EVERY)
-    part = values[: runs * RUN * EVERY].reshape(runs, EVERY, RUN)[:, 0]
-    below = scratch.take("part", part.size, np.bool_).reshape(runs, RUN)
-    np.less(part, values.dtype.type(guess), out=below)
-    return np.count_nonzero(below) * values.size / part.size
-
-
-def _marked(marks: NDArray[np.bool_]) -> NDArray[Any]:
-    """Where few of many marks are set: eight at a time are skipped that have none."""
-    words = (marks.view(np.uint64) != 0).nonzero()[0]
-    nearby = np.add.outer(words * WORD, np.arange(WORD)).ravel()
-    return np.asarray(nearby[marks[nearby]])
+    return sample[min(int(share * sample.size), sample.size - 1)], step
 
 
 # --- weighted scores ------------------------------------------------------------------------
