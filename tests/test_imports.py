@@ -27,6 +27,7 @@ PART_OF = {
     "_band_export": "band",
     "_band_plot": "band",
     "_model_files": "model",
+    "_model_inputs": "model",
 }
 NUMPY_ONLY = {"numpy", "scipy", "uqno"}
 

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -25,6 +24,7 @@ from torch.utils.data import Subset
 
 from uqno import _model_files
 from uqno._model_files import Saved
+from uqno._model_inputs import Places, as_batch, batches, fingerprint, places
 from uqno.band import Band
 from uqno.conformal import Calibration, calibrate_all
 from uqno.operators import FNO, GINO, Operator
@@ -246,7 +246,7 @@ class UQNO:
     def predict(
         self,
         a: Tensor | Array | Sample,
-        at: int | Sequence[int] | Tensor | Array | None = None,
+        at: Places = None,
         *,
         alpha: float | None = None,
         delta: float | None = None,
@@ -260,8 +260,8 @@ class UQNO:
         alpha, delta: which of several calibrations; the first by default.
         """
         calibration = self.calibration(alpha, delta)
-        fields, single = self._as_batch(a)
-        where, coordinates = self._where(fields, at)
+        fields, single = as_batch(self.base.operator, a, self.dimensions)
+        where, coordinates = places(self.base.operator, fields, at)
         parts = [
             self._estimate({**{n: f[i : i + batch_size] for n, f in fields.items()}, **where})
             for i in range(0, len(next(iter(fields.values()))), batch_size)
@@ -281,7 +281,7 @@ class UQNO:
     def predict_fields(
         self,
         fields: Mapping[str, Array],
-        at: int | Sequence[int] | Array | None = None,
+        at: Places = None,
         **which: float | None,
     ) -> Band:
         """`predict` from the arrays of a file: `a`, or the fields of one geometry."""
@@ -312,62 +312,6 @@ class UQNO:
             f"no calibration for alpha = {alpha}, delta = {delta}; there are {known}: "
             "calibrate for it too"
         )
-
-    def _as_batch(self, a: Tensor | Array | Sample) -> tuple[dict[str, Tensor], bool]:
-        """Fields with a leading batch axis, and whether there was none."""
-        if isinstance(a, Mapping):
-            module = self.base.operator.module
-            if isinstance(module, GINO) and "grid_neighbours" not in a:
-                a = module.prepare_geometry(a)
-            if "a" not in a or a["a"].ndim == self._dimensions() + 1:
-                batch = self.base.operator.collate([a])
-                return {n: f for n, f in batch.items() if n != "u"}, True
-            return {n: f for n, f in a.items() if n != "u"}, False
-        tensor = a if isinstance(a, Tensor) else torch.from_numpy(np.asarray(a))
-        parameter = next(self.base.operator.parameters(), torch.empty(0))
-        tensor = tensor.to(parameter.device, parameter.dtype)
-        d = self._dimensions()
-        if tensor.ndim not in (d + 1, d + 2):
-            raise ValueError(
-                f"a has shape {tuple(tensor.shape)}, expected (channel, *grid) or (batch, channel, "
-                f"*grid) with {d} grid dimensions"
-            )
-        single = tensor.ndim == d + 1
-        return {"a": tensor[None] if single else tensor}, single
-
-    def _dimensions(self) -> int:
-        if self.dimensions is None:
-            raise ValueError("this model is of geometries: predict from a sample, a dict of fields")
-        return self.dimensions
-
-    def _where(
-        self, fields: Mapping[str, Tensor], at: int | Sequence[int] | Tensor | Array | None
-    ) -> tuple[dict[str, Tensor], Any]:
-        """Fields that say where the answer is wanted, and its coordinates."""
-        if "a" not in fields:
-            if at is not None:
-                raise ValueError("at= is for functions on a grid: put queries into the sample")
-            return {}, fields["points"][0].cpu().numpy()
-        a, module = fields["a"], self.base.operator.module
-        box = module.fourier if isinstance(module, FNO) else None
-
-        def axis(j: int, n: int) -> Array:
-            return np.linspace(0.0, 1.0, n) if box is None else box.axis(j, n)
-
-        if at is None:
-            return {}, tuple(axis(j, n) for j, n in enumerate(a.shape[2:]))
-        if box is None:
-            raise ValueError(
-                f"{type(module).__name__} answers on the grid of a only: use uqno.operators.FNO as "
-                "base to predict at other points"
-            )
-        if isinstance(at, int) or _is_shape(at):
-            shape = (at,) * self._dimensions() if isinstance(at, int) else tuple(at)
-            axes = tuple(axis(j, int(n)) for j, n in enumerate(shape))
-            mesh = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
-            return {"points": torch.from_numpy(mesh).to(a)}, axes
-        points = torch.as_tensor(np.asarray(at)).to(a)
-        return {"points": points}, points.cpu().numpy()
 
     # --- files ------------------------------------------------------------------------------
 
@@ -420,33 +364,6 @@ class UQNO:
             raise ValueError(f"the model is not fitted: call model.fit(train) before {what}")
 
 
-def fingerprint(sample: Sample) -> str:
-    """A hash of a function's input and truth, by which it is recognised again."""
-    digest = hashlib.blake2b(digest_size=12)
-    for name in sorted(sample):
-        if name in ("a", "u", "points"):
-            field = sample[name].detach().cpu().contiguous()
-            digest.update(f"{name}{tuple(field.shape)}".encode())
-            digest.update(field.to(torch.float32).numpy().tobytes())
-    return digest.hexdigest()
-
-
-def batches(
-    operator: Operator, data: Data, size: int = 16
-) -> Iterator[tuple[list[Sample], dict[str, Tensor]]]:
-    """Samples and their batch; a new batch begins where the resolution changes."""
-    device = next(operator.parameters(), torch.empty(0)).device
-    held: list[Sample] = []
-    for i in range(len(data) + 1):
-        sample = data[i] if i < len(data) else None
-        full = len(held) == size
-        if held and (sample is None or full or sample["u"].shape != held[0]["u"].shape):
-            yield held, {n: f.to(device) for n, f in operator.collate(held).items()}
-            held = []
-        if sample is not None:
-            held.append(sample)
-
-
 def _operator(base: Callable[..., Tensor], trained: bool | None) -> Operator:
     """The base as an operator; a trained module of the user's is taken as it is."""
     if isinstance(base, Operator):
@@ -460,10 +377,6 @@ def _operator(base: Callable[..., Tensor], trained: bool | None) -> Operator:
 def _is_trained(base: Callable[..., Tensor], operator: Operator) -> bool:
     """uqno's own operators say it by their normalisers; others are taken as trained."""
     return operator.prepared if isinstance(operator.module, FNO | GINO) else True
-
-
-def _is_shape(at: Any) -> bool:
-    return isinstance(at, Sequence) and all(isinstance(n, int) for n in at)
 
 
 def _levels(alpha: Level, delta: Level) -> list[tuple[float, float]]:

@@ -109,9 +109,9 @@ def test_the_ablation_goes_from_the_paper_to_ours(finished):
         r for r in record["rows"] if r["method"] == "uqno" and r["alpha"] == 0.1 and r["calibrated"]
     ]
     assert by_name["ours"]["bandwidth"] == ours["bandwidth"]
-    assert by_name["ours"]["ratio"] == pytest.approx(
-        by_name["paper"]["bandwidth"] / ours["bandwidth"], rel=1e-5
-    )
+    assert not by_name["paper"]["feasible"]  # 361 points are too few for Hoeffding's bound
+    expected = by_name["grid"]["bandwidth"] / ours["bandwidth"]
+    assert by_name["ours"]["ratio"] == pytest.approx(expected, rel=1e-5)
 
 
 def test_calibration_and_test_functions_are_not_trained_on(finished):

@@ -32,6 +32,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from uqno._model_inputs import batches
 from uqno.data import GridSamples, Recipe, generate
 from uqno.data.files import write_whole
 from uqno.data.generation import cores, end_with_parent
@@ -50,7 +51,7 @@ from uqno.evaluation.methods import (
 from uqno.evaluation.presets import Settings
 from uqno.evaluation.profile import Profile, concatenate, profile, rungs
 from uqno.evaluation.results import Results
-from uqno.model import UQNO, batches
+from uqno.model import UQNO
 from uqno.radius import ComponentsRadius
 from uqno.training.samples import Data
 
