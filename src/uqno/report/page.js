@@ -48,6 +48,8 @@ function number(x, digits = 3) {
 const percent = (share) =>
   share === 1 ? "100 %" : `${Math.min(100 * share, 99.9).toFixed(1)} %`;
 const tidy = (x, digits = 6) => String(Number(x.toPrecision(digits)));
+const ordinal = (i) =>
+  `${i}${[11, 12, 13].includes(i % 100) ? "th" : ({ 1: "st", 2: "nd", 3: "rd" }[i % 10] ?? "th")}`;
 const tidyPercent = (share) => `${tidy(100 * share)} %`;
 
 function tickText(x) {
@@ -169,13 +171,13 @@ function linearTicks(low, high, count = 5) {
   return Array.from({ length: last - first + 1 }, (_, i) => (first + i) * step);
 }
 
-function logTicks(low, high) {
-  const found = [];
-  for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++) {
-    for (const digit of [1, 2, 5]) found.push(digit * 10 ** power);
-  }
-  const inside = found.filter((x) => x >= low * 0.999 && x <= high * 1.001);
-  return inside.length > 7 ? inside.filter((x) => /^1e/.test(x.toExponential())) : inside;
+// As many as have room: every digit, or 1, 2 and 5, or powers of ten alone.
+function logTicks(low, high, most = 7) {
+  const powers = [];
+  for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++) powers.push(10 ** power);
+  const ladders = [[1, 2, 3, 4, 5, 6, 7, 8, 9], [1, 2, 5], [1]].map((digits) =>
+    powers.flatMap((power) => digits.map((digit) => digit * power)).filter((x) => x >= low * 0.999 && x <= high * 1.001));
+  return ladders.find((ticks) => ticks.length <= most) ?? ladders[2];
 }
 
 const MARGIN = { left: 62, right: 14, top: 22, bottom: 42 };
@@ -252,7 +254,8 @@ function headCell(column, i) {
     showTable();
     $("table").tHead.querySelectorAll("button")[i].focus();
   };
-  return make("th", { scope: "col", class: column.left ? "left" : null, "aria-sort": sorted },
+  const kind = `${column.left ? "left" : ""} ${column.title.length > 12 ? "wrap" : ""}`;
+  return make("th", { scope: "col", class: kind, "aria-sort": sorted },
     make("button", { type: "button", title: column.help, onclick: sort }, column.title));
 }
 
@@ -319,7 +322,7 @@ function startExplorer() {
 
 function explainExplorer() {
   const [rows, wide] = explorer.domain.nodes;
-  const thinned = rows > shape[0] ? ` Maps show every ${(rows - 1) / (shape[0] - 1)}th of ${rows} × ${wide} nodes.` : "";
+  const thinned = rows > shape[0] ? ` Maps show every ${ordinal((rows - 1) / (shape[0] - 1))} of ${rows} × ${wide} nodes.` : "";
   $("explorer-words").textContent =
     `λ̂ comes from the ${explorer.calibration} calibration functions of the run’s recorded split, by the grid rule for ` +
     `every method; percentages count its ${explorer.test} test functions. One split, so numbers differ a little from the ` +
@@ -328,7 +331,7 @@ function explainExplorer() {
 
 function fillChoices() {
   $("function").replaceChildren(...explorer.functions.map((one, i) =>
-    make("option", { value: i }, `${one.place} coverage · function ${one.held}`.replace(/^(\d.*) coverage/, "$1"))));
+    make("option", { value: i }, `${one.place} · no. ${one.held}`)));
   $("method").replaceChildren(...explorer.methods.map((one, i) => make("option", { value: i }, one.label)));
   $("alpha").max = explorer.alphas.length - 1;
   $("delta").max = explorer.deltas.length - 1;
@@ -375,8 +378,8 @@ function showReadout(found, alpha, delta) {
   $("infeasible").hidden = found.feasible;
   const k = explorer.ranks[state.alpha], m = explorer.points, n = explorer.calibration;
   const cautious = explorer.exact[state.alpha] ? "" : " (the nearest stored rank above, so on the safe side)";
-  $("ranks").textContent = `Score: the ${k}th smallest of ${m} ratios${cautious}. ` +
-    (found.feasible ? `λ̂: the ${found.rank}th smallest of ${n} scores.` : "");
+  $("ranks").textContent = `Score: the ${ordinal(k)} smallest of ${m} ratios${cautious}. ` +
+    (found.feasible ? `λ̂: the ${ordinal(found.rank)} smallest of ${n} scores.` : "");
   if (!found.feasible) return showInfeasible(found, delta);
   const share = coverage(viewOf(), found.scale);
   show("lambda", number(found.scale), found.scale);
@@ -494,7 +497,7 @@ function legend(host, name, values, low, high) {
   }
   const stops = page.maps[MAPS[name].colours].map((c) => `rgb(${c.join(",")})`);
   const over = values && values.some((x) => x > high * (1 + 1e-9)) ? "≥ " : "";
-  return host.replaceChildren(number(low, 2), make("span", { class: "shade", style: `background:linear-gradient(90deg,${stops.join(",")})` }),
+  return host.replaceChildren(low === 0 ? "0" : number(low, 2), make("span", { class: "shade", style: `background:linear-gradient(90deg,${stops.join(",")})` }),
     over + number(high, 2));
 }
 
@@ -538,7 +541,8 @@ function drawSection(held) {
   const truth = curve((node) => held.truth[node]), center = curve((node) => held.prediction[node]);
   const upper = curve((node) => held.prediction[node] + half(node)), lower = curve((node) => held.prediction[node] - half(node));
   const values = [truth, upper, lower].flat().map((p) => p[1]);
-  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const [least, most] = [Math.min(...values), Math.max(...values)], room = 0.04 * (most - least) || 1;
+  const [low, high] = [least - room, most + room];
   const made = chart($("section"), 300, "Prediction, band and truth along the cut",
     { low: 0, high: 1, ticks: linearTicks(0, 1), label: state.along },
     { low, high, ticks: linearTicks(low, high), label: "u" });
@@ -609,7 +613,7 @@ function drawPromises(found) {
   const made = chart($("promises"), 320, "Covered test functions against the promised share",
     percentAxis(0.5, "promised share of functions, 1 − δ [%]"), percentAxis(low, "test functions covered [%]"));
   const { toX, toY } = made;
-  made.picture.append(draw("path", { class: "promise", d: `${path([[0.5, 0.5], [1, 1], [0.5, 1]], toX, toY)}Z` }));
+  made.picture.prepend(draw("path", { class: "promise", d: `${path([[0.5, 0.5], [1, 1], [0.5, 1]], toX, toY)}Z` }));
   if (curve.length) {
     const ends = [...curve.map(([t, m]) => [t, m.high]), ...curve.map(([t, m]) => [t, m.low]).reverse()];
     made.picture.append(
@@ -645,18 +649,21 @@ function drawPlan() {
     { low: nLow, high: nHigh, bend: Math.log10, ticks: logTicks(nLow, nHigh), label: "calibration functions n" },
     { low: 0.8, high: mHigh, bend: Math.log10, ticks: logTicks(1, mHigh), label: "points of a function m" });
   const { toX, edges } = made, grid = toX(plan.grid);
+  made.picture.prepend(draw("rect", { class: "promise", x: grid, y: edges.top, width: edges.right - grid, height: edges.bottom - edges.top }));
   made.picture.append(
-    draw("rect", { class: "promise", x: grid, y: edges.top, width: edges.right - grid, height: edges.bottom - edges.top }),
     draw("line", { x1: grid, x2: grid, y1: edges.top, y2: edges.bottom, stroke: "var(--accent)", "stroke-width": 3 }),
     line(plan.iid, made, { stroke: "var(--good)", "stroke-width": 3 }),
     line(plan.hoeffding, made, { stroke: "var(--bad)", "stroke-width": 3, "stroke-dasharray": "7 4" }));
   if (own[0] && own[1]) {
-    made.picture.append(draw("circle", { cx: toX(own[0]), cy: made.toY(own[1]), r: 6, fill: "var(--ink)" }));
+    const x = toX(own[0]), y = made.toY(own[1]), left = x > edges.right - 80;
+    made.picture.append(
+      draw("circle", { cx: x, cy: y, r: 6, fill: "var(--ink)" }),
+      draw("text", { x: x + (left ? -12 : 12), y: y + 4, "text-anchor": left ? "end" : "start" }, "this run"));
   }
   planWords(plan, own);
 }
 
-function planWords(plan, [n, m]) {
+function planWords(plan, [n]) {
   const some = plan.iid[0], many = plan.iid.find(([functions]) => functions >= 2 * plan.grid);
   const enough = n >= plan.grid ? "enough" : "too few";
   $("plan-words").textContent =
@@ -666,8 +673,7 @@ function planWords(plan, [n, m]) {
     (n ? `This run has ${n}: ${enough} on its grid. ` : "") + "More functions and points than needed make the band narrower.";
   $("plan-key").replaceChildren(
     keyItem("var(--accent)", "grid: fewest functions"), keyItem("var(--good)", "random points: fewest points"),
-    keyItem("var(--bad)", "the paper’s rule: fewest points", "7 4"),
-    ...(n && m ? [make("span", {}, "● this run")] : []));
+    keyItem("var(--bad)", "the paper’s rule: fewest points", "7 4"));
 }
 
 // --- figures and downloads ----------------------------------------------------------------------

@@ -15,7 +15,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, Final
 
-from matplotlib import colormaps, rc_context
+from matplotlib import colormaps
 
 from uqno._band_plot import INSIDE, OUTSIDE
 from uqno.conformal import words
@@ -51,7 +51,7 @@ SORTED: Final[tuple[tuple[str, str, Key, str], ...]] = (
     ("Functions covered", "calibrated", lambda r, p: r["calibration_percentage"],
      "Calibration percentage: the share of test functions covered at 1 − α or more of their "
      "points. ✓ reaches the target, ≈ within the interval, ✗ below"),
-    ("Exact 95 % interval", "95 % interval", lambda r, p: (r["interval"] or [None])[0],
+    ("Exact 95 % interval", "95 % interval", lambda r, p: r["interval"] and r["interval"][0],
      "Of the percentage, for one test set"),
     ("Target", "target", lambda r, p: r["target"], "1 − δ"),
     ("Paper: bandwidth", "paper", lambda r, p: p and p["bandwidth"], "The paper’s own number"),
@@ -207,7 +207,6 @@ def drawn(results: Results) -> list[dict[str, str]]:
         if figure is None:
             continue
         text = StringIO()
-        with rc_context({"svg.hashsalt": "uqno"}):
-            figure.savefig(text, format="svg", metadata={"Date": None}, facecolor="white")
+        figures.render(figure, text, "svg")
         found.append({"name": name, "caption": CAPTIONS.get(name, name), "svg": text.getvalue()})
     return found

@@ -20,7 +20,7 @@ MOST_POINTS: Final = 10**6  # an m beyond is no plan
 
 
 class Needed(TypedDict):
-    """One (α, δ). Each curve is [n, smallest m] with n rising; an n that no m goes with is left out."""
+    """One (α, δ). Each curve is [n, smallest m] with n rising, where any m goes with n."""
 
     alpha: float
     delta: float

@@ -53,7 +53,7 @@ def _ours(results: Results) -> Row | None:
     """Our method by our ranks at the first α; any calibrated row where there is none."""
     calibrated = [r for r in results["rows"] if r["calibrated"]]
     own = [r for r in calibrated if r["method"] == "uqno" and r["sampling"] == "grid"]
-    return (own or calibrated or [None])[0]
+    return next(iter(own or calibrated), None)
 
 
 def _recipe(results: Results, ours: Row) -> Row | None:
@@ -144,8 +144,8 @@ def _share(row: Row) -> str:
         return f"{row['label']} is infeasible here, so there is nothing to test."
     return (
         f"{percent(share)} of the test functions are covered by {row['label']}, as a mean over "
-        f"random splits, with {percent(row['target'])} promised (exact 95 % interval of one test "
-        f"set: {percent(ends[0])} to {percent(ends[1])})."
+        f"random splits, with {words.percent(row['target'])} promised (exact 95 % interval of one "
+        f"test set: {percent(ends[0])} to {percent(ends[1])})."
     )
 
 
