@@ -5,7 +5,7 @@ What `uqno.plan` would answer to each question, without the parts of its answer 
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import Final, TypedDict
 
 from uqno.conformal.checks import Share
@@ -59,10 +59,11 @@ def _curve(functions: list[int], request: Request) -> list[list[int]]:
     return found
 
 
-def chart(alphas: tuple[float, ...] = (), deltas: tuple[float, ...] = ()) -> list[Needed]:
+@lru_cache(maxsize=8)
+def chart(alphas: tuple[float, ...] = (), deltas: tuple[float, ...] = ()) -> tuple[Needed, ...]:
     """All (α, δ) of the chart, those of a run among them."""
-    return [
+    return tuple(
         needed(alpha, delta)
         for alpha in sorted({*ALPHAS, *alphas})
         for delta in sorted({*DELTAS, *deltas})
-    ]
+    )
