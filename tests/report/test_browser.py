@@ -164,7 +164,8 @@ def test_the_cut_moves_and_turns(desktop):
     error, radius = (f[held][9] for f in fields("uqno"))
     missed = int((np.abs(error) > desktop.value("lambda") * radius).sum())
     assert f"outside at {missed} of 24 nodes" in desktop.text("section-words")
-    assert desktop.page.locator("#section circle").count() == missed
+    for chart in ("section", "deviation"):
+        assert desktop.page.locator(f"#{chart} circle").count() == missed
 
 
 def test_an_infeasible_choice_says_what_would_be_feasible(tab):
@@ -173,9 +174,9 @@ def test_an_infeasible_choice_says_what_would_be_feasible(tab):
     told = tab.text("infeasible")
     assert "at least 499 calibration functions" in told  # uqno.plan agrees:
     assert uqno.plan(0.1, 0.002, CALIBRATION, SIDE**2).smallest_functions == 499
-    assert "δ of at least 0.83 % works" in told
-    assert uqno.plan(0.1, 0.0083, CALIBRATION, SIDE**2).feasible
-    assert not uqno.plan(0.1, 0.0082, CALIBRATION, SIDE**2).feasible
+    assert "δ of at least 0.827 % works" in told
+    assert uqno.plan(0.1, 0.00827, CALIBRATION, SIDE**2).feasible
+    assert not uqno.plan(0.1, 0.00826, CALIBRATION, SIDE**2).feasible
     for name in ("lambda", "bandwidth", "percentage", "coverage"):
         assert tab.text(name) == "–"
         assert tab.value(name) is None
@@ -189,8 +190,11 @@ def test_ranks_are_exact_at_every_stop_of_the_slider(desktop):
     scores = np.sort(unpacked(EXPLORER["methods"][0]["scores"])[:n, column])
     shown = desktop.page.evaluate(
         """() => { const delta = document.getElementById("delta"), found = [];
-        for (let i = 0; i <= delta.max; i++) { delta.value = i; delta.dispatchEvent(new Event("input"));
-          found.push(document.getElementById("lambda").dataset.value ?? null); }
+        for (let i = 0; i <= delta.max; i++) {
+          delta.value = i;
+          delta.dispatchEvent(new Event("input"));
+          found.push(document.getElementById("lambda").dataset.value ?? null);
+        }
         return found }"""
     )
     for millionths, said in zip(EXPLORER["deltas"], shown, strict=True):

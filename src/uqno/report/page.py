@@ -1,7 +1,7 @@
 """`report.html`: one file that opens without a network or a server.
 
-The page is three plain files beside this one; the data are JSON in it, and every string of them
-reaches the screen as text, never as markup.
+The page is made of the plain files in `template`; the data are JSON in it, and every string of
+them reaches the screen as text, never as markup.
 """
 
 from __future__ import annotations
@@ -32,6 +32,11 @@ from uqno.report.summary import summary
 Progress = Callable[[str, float, float], None]
 
 PAGE_FILE: Final = "report.html"
+# One script, each part after those that it needs.
+SCRIPTS: Final = (
+    "elements", "arrays", "conformal", "charts", "table", "explorer", "maps", "section", "tradeoff",
+    "planner", "downloads", "start",
+)  # fmt: skip
 SHADES: Final = 32  # of a colour map; the page interpolates
 CAPTIONS: Final = {
     "comparison": "One test function, all methods: radius above, covered points below",
@@ -92,10 +97,8 @@ def write_page(results: Results, explorer: Explorer | None, path: str | Path, na
 
 def html(results: Results, explorer: Explorer | None, name: str) -> str:
     """The whole page as text."""
-    here = files("uqno.report")
-    template, style, script = (
-        here.joinpath(f"page.{kind}").read_text(encoding="utf8") for kind in ("html", "css", "js")
-    )
+    template, style = _part("page.html"), _part("page.css")
+    script = "\n".join(_part(f"{name}.js") for name in SCRIPTS)
     held = {"page": page_data(results, name), "results": results, "explorer": explorer}
     data = "".join(
         f'<script type="application/json" id="{key}-data">{embedded(value)}</script>\n'
@@ -115,6 +118,10 @@ def html(results: Results, explorer: Explorer | None, name: str) -> str:
             raise ValueError(f"page.html lacks the mark {mark}")
         made += before + part
     return made + template
+
+
+def _part(name: str) -> str:
+    return files("uqno.report").joinpath("template", name).read_text(encoding="utf8")
 
 
 def _policy(script: str) -> str:
