@@ -23,7 +23,6 @@ from uqno.evaluation.explorer import (
     unpacked,
     write_explorer,
 )
-from uqno.evaluation.metrics import exact_interval
 from uqno.evaluation.presets import METHODS, preset
 
 
@@ -90,12 +89,6 @@ def test_best_median_and_worst_come_first_then_from_better_to_worse(made):
 def test_few_functions_are_all_shown():
     assert chosen(np.array([0.5, 0.9]), np.array([2.0, 1.0])) == [(1, "best"), (0, "worst")]
     assert [name for _, name in chosen(np.ones(3), np.arange(3.0))] == ["best", "median", "worst"]
-
-
-def test_intervals_are_exact(made):
-    found = unpacked(made["intervals"])
-    assert found.shape == (HELD - CALIBRATION + 1, 2)
-    np.testing.assert_allclose(found[196], exact_interval(0.98, 200), rtol=1e-6)
 
 
 def test_the_run_s_own_levels_are_stops_of_the_sliders():

@@ -30,7 +30,7 @@ def test_the_figure_to_remember_is_the_ratio_to_the_papers_recipe(made):
     ours, theirs = bandwidth(made, "uqno", "grid"), 3e-3
     with_paper = changed(made, "uqno-paper", "hoeffding", bandwidth=theirs)
     said = summary(with_paper)
-    assert said["figure"] == f"{theirs / ours:.2f} ×"
+    assert said["figure"] == f"{theirs / ours:.1f} ×"
     assert f"{theirs / ours:.1f} times narrower" in said["headline"]
     assert "α = 0.1, δ = 0.02" in said["caption"]
 

@@ -22,7 +22,6 @@ from uqno.conformal import checks
 from uqno.conformal.ranks import function_rank, grid_point_rank
 from uqno.conformal.words import ordinal
 from uqno.data.files import write_whole
-from uqno.evaluation.metrics import exact_interval
 from uqno.evaluation.profile import Profile
 from uqno.evaluation.results import LABELS
 
@@ -131,8 +130,6 @@ class Explorer(TypedDict):
     calibration: int
     test: int
     """The recorded split: the first functions calibrate, the others test."""
-    intervals: Packed
-    """(test + 1, 2): the exact 95 % interval of the percentage, for every number of hits."""
     methods: list[Scored]
     functions: list[Shown]
     fields: list[Packed]
@@ -264,7 +261,6 @@ def explorer(
     picks = _picked(lead, ranks[alphas.index(s.alphas[0])], s.calibration, s.delta, shown)
     shelf = Shelf()
     functions = _functions(run, picks, profiles, shelf, progress)
-    hits = [exact_interval(h / s.test, s.test) for h in range(s.test + 1)]
     return Explorer(
         format=FORMAT,
         format_version=VERSION,
@@ -280,7 +276,6 @@ def explorer(
         delta=delta,
         calibration=s.calibration,
         test=s.test,
-        intervals=packed(hits),
         methods=[_scored(name, held, ranks) for name, held in profiles.items()],
         functions=functions,
         fields=shelf.fields,

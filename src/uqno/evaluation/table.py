@@ -153,15 +153,16 @@ def _ablation_cells(row: Ablated) -> tuple[str, ...]:
 def number(value: float | None, digits: int = 3) -> str:
     """A few digits that line up and are read at a glance.
 
-    >>> number(0.00015678), number(12.345), number(9876.0), number(None)
-    ('1.57e-4', '12.3', '9876', '–')
+    >>> number(0.00015678), number(12.345), number(9876.0), number(317.2, 2), number(None)
+    ('1.57e-4', '12.3', '9876', '317', '–')
     """
     if value is None:
         return NONE
     if value != 0 and abs(value) < 1e-2:
         mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
         return f"{mantissa}e{int(exponent)}"
-    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:#.{digits}g}".rstrip(".")
+    large = abs(value) >= 10**digits - 0.5  # to so many digits, it would be written with a power
+    return f"{value:.0f}" if large else f"{value:#.{digits}g}".rstrip(".")
 
 
 def percent(share: float | None) -> str:

@@ -84,7 +84,7 @@ def _to_remember(ours: Row, paper: Row | None) -> tuple[str, str, str]:
     ratio, side = max(theirs / width, width / theirs), "narrower" if theirs >= width else "wider"
     return (
         f"Our band is {ratio:.1f} times {side} than the paper’s recipe, under the same guarantee",
-        f"{ratio:.2f} ×",
+        f"{ratio:.1f} ×",
         f"{side} than the paper’s recipe: {told} against {number(theirs)}, at {level}.",
     )
 

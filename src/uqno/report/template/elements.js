@@ -40,7 +40,7 @@ function number(x, digits = 3) {
   if (x === null || x === undefined) return "–";
   if (!Number.isFinite(x)) return "∞";
   if (x !== 0 && Math.abs(x) < 1e-2) return x.toExponential(digits - 1);
-  return Math.abs(x) >= 1000 ? x.toFixed(0) : x.toPrecision(digits);
+  return Math.abs(x) >= 10 ** digits - 0.5 ? x.toFixed(0) : x.toPrecision(digits);
 }
 
 const percent = (share) => (share === 1 ? "100 %" : `${Math.min(100 * share, 99.9).toFixed(1)} %`);

@@ -124,9 +124,11 @@ function showReadout(found, alpha, delta) {
   show("lambda", number(found.scale), found.scale);
   show("bandwidth", number(found.bandwidth), found.bandwidth);
   show("percentage", percent(found.share), found.share);
-  const agrees = found.reached ? "reached" : found.high >= 1 - delta ? "missed within chance" : "missed";
+  const [least, most] = found.usual;
+  const agrees = found.hits < least ? "unusually few" : found.hits > most ? "unusually many" : "as usual";
   $("percentage-words").textContent =
-    `promised ${tidyPercent(1 - delta)}: ${agrees}; 95 % interval ${percent(found.low)} to ${percent(found.high)}`;
+    `promised ${tidyPercent(1 - delta)} on average; 95 of 100 splits give ` +
+    `${percent(least / explorer.test)} to ${percent(most / explorer.test)}: ${agrees}`;
   const covered = coveredPoints(viewOf(), found.scale);
   show("coverage", percent(covered / m), covered / m);
   $("coverage-words").textContent =

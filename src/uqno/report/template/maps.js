@@ -63,20 +63,20 @@ function shade(name, share) {
 
 const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 
-// Scales that no slider moves, so that a change on the map is a change of the values.
-function limits() {
-  const input = fieldOf(chosen().input),
-    truth = fieldOf(chosen().truth),
-    error = fieldOf(viewOf().error);
-  const largest = Math.max(Math.abs(error.low), Math.abs(error.high));
-  const u = [truth.low, truth.high],
-    e = [0, largest || 1];
+// Scales that no slider moves, so that a change on the map is a change of the values: all of truth
+// and prediction; up to the largest error, and the largest radius at the run's own α and δ.
+function limits(held) {
+  const input = fieldOf(chosen().input);
+  const own = measured(state.method, explorer.alphas.indexOf(explorer.alpha), explorer.delta);
+  const radius = own.feasible ? own.scale * fieldOf(viewOf().radius).high : 0;
+  const e = [0, Math.max(radius, ...held.error.map(Math.abs)) || 1];
+  const u = [Math.min(...held.truth, ...held.prediction), Math.max(...held.truth, ...held.prediction)];
   return { input: [input.low, input.high], truth: u, prediction: u, error: e, radius: e };
 }
 
 function drawMaps() {
-  const held = fields(),
-    range = limits();
+  const held = fields();
+  const range = limits(held);
   held.error = held.error.map(Math.abs);
   held.covered = held.radius && held.error.map((e, i) => Number(e <= held.radius[i]));
   const two = [page.outside, page.inside].map(rgb);

@@ -73,9 +73,12 @@ function mark({ picture, toX, toY, edges }, x, y) {
     );
 }
 
+// The share of test functions that was covered, in the range that 95 of 100 splits give.
 function drawPromises(found) {
   const curve = swept(state.method, state.alpha);
-  const low = Math.min(0.5, ...curve.map(([, m]) => m.low));
+  const usualShare = (end) => curve.map(([target, m]) => [target, m.usual[end] / explorer.test]);
+  const [least, most] = [usualShare(0), usualShare(1)];
+  const low = Math.min(0.5, ...least.map((p) => p[1]), ...curve.map(([, m]) => m.share));
   const made = chart(
     $("promises"),
     320,
@@ -83,44 +86,19 @@ function drawPromises(found) {
     percentAxis(0.5, "promised share of functions, 1 − δ [%]"),
     percentAxis(low, "test functions covered [%]"),
   );
-  const { toX, toY } = made;
-  made.picture.prepend(
-    draw("path", {
-      class: "promise",
-      d: `${path(
-        [
-          [0.5, 0.5],
-          [1, 1],
-          [0.5, 1],
-        ],
-        toX,
-        toY,
-      )}Z`,
-    }),
-  );
-  if (curve.length) {
-    const ends = [...curve.map(([t, m]) => [t, m.high]), ...curve.map(([t, m]) => [t, m.low]).reverse()];
-    made.picture.append(
-      draw("path", { d: `${path(ends, toX, toY)}Z`, fill: colourOf(methodName()), opacity: 0.25 }),
-      line(
-        curve.map(([t, m]) => [t, m.share]),
-        made,
-        { stroke: colourOf(methodName()), "stroke-width": 3 },
-      ),
-    );
-  }
+  const band = `${path([...most, ...least.reverse()], made.toX, made.toY)}Z`;
+  if (curve.length) made.picture.prepend(draw("path", { class: "promise", d: band }));
+  const diagonal = [[0.5, 0.5], [1, 1]]; // prettier-ignore
   made.picture.append(
+    line(diagonal, made, { stroke: "var(--quiet)", "stroke-dasharray": "2 4", "stroke-width": 1.5 }),
     line(
-      [
-        [0.5, 0.5],
-        [1, 1],
-      ],
+      curve.map(([target, m]) => [target, m.share]),
       made,
-      { stroke: "var(--quiet)", "stroke-dasharray": "2 4", "stroke-width": 1.5 },
+      { stroke: colourOf(methodName()), "stroke-width": 3 },
     ),
   );
   mark(made, 1 - explorer.deltas[state.delta] / MILLION, found.feasible ? found.share : null);
   $("promises-words").textContent =
-    `${explorer.methods[state.method].label}; above the diagonal the promise is kept; ` +
-    "the pale band is the exact 95 % interval";
+    `${explorer.methods[state.method].label}; on average on or above the diagonal; ` +
+    "95 of 100 splits stay in the shade";
 }
