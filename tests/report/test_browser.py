@@ -14,7 +14,7 @@ from tests.evaluation.simulated import CALIBRATION, HELD, SIDE, record
 from tests.evaluation.simulated_run import SimulatedRun, fields, made_explorer, truths
 from tests.report.browser import Tab, launched
 from uqno.evaluation import results
-from uqno.evaluation.explorer import unpacked
+from uqno.evaluation.explorer import packed, unpacked
 from uqno.evaluation.table import number, percent
 from uqno.report.page import write_page
 from uqno.report.planner import needed
@@ -185,6 +185,19 @@ def test_an_infeasible_choice_says_what_would_be_feasible(tab):
     tab.page.locator("#reset").click()
     assert not tab.page.locator("#infeasible").is_visible()
     assert tab.value("lambda") == pytest.approx(measured("uqno", 0.1, 0.02)[0], rel=1e-6)
+
+
+def test_a_radius_of_zero_has_no_finite_scale(browser, pages, tmp_path):
+    first, *others = EXPLORER["methods"]
+    endless = {**first, "scores": packed(np.full(first["scores"]["shape"], np.inf))}
+    write_page(
+        pages["record"], {**EXPLORER, "methods": [endless, *others]}, tmp_path / "page.html", "run"
+    )
+    with Tab(browser, tmp_path / "page.html") as tab:
+        assert "no finite λ covers them" in tab.text("infeasible")
+        assert tab.text("lambda") == "–"
+        tab.choose(method=1)
+        assert tab.page.locator("#infeasible").is_hidden()
 
 
 def test_ranks_are_exact_at_every_stop_of_the_slider(desktop):
