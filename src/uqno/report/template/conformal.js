@@ -13,25 +13,29 @@ function smallestDelta(n) {
   return Math.ceil(power / (n + 1)) / power;
 }
 
-const columns = new Map();
+// A function of numbers that computes each answer once: sliders ask the same again and again.
+function remembered(compute) {
+  const held = new Map();
+  return (...numbers) => {
+    const key = numbers.join("/");
+    if (!held.has(key)) held.set(key, compute(...numbers));
+    return held.get(key);
+  };
+}
 
 // The scores of one method at one α, calibration and test apart, each sorted.
-function sortedScores(method, alpha) {
-  const key = `${method}/${alpha}`;
-  if (!columns.has(key)) {
-    const scores = unpacked(explorer.methods[method].scores);
-    const wide = explorer.alphas.length;
-    const column = Float32Array.from({ length: scores.length / wide }, (_, i) => scores[i * wide + alpha]);
-    const n = explorer.calibration;
-    columns.set(key, { calibration: column.slice(0, n).sort(), test: column.slice(n).sort() });
-  }
-  return columns.get(key);
-}
+const sortedScores = remembered((method, alpha) => {
+  const scores = unpacked(explorer.methods[method].scores);
+  const wide = explorer.alphas.length;
+  const column = Float32Array.from({ length: scores.length / wide }, (_, i) => scores[i * wide + alpha]);
+  const n = explorer.calibration;
+  return { calibration: column.slice(0, n).sort(), test: column.slice(n).sort() };
+});
 
-function meanTestRadius(method) {
+const meanTestRadius = remembered((method) => {
   const radius = unpacked(explorer.methods[method].mean_radius).subarray(explorer.calibration);
   return radius.reduce((sum, x) => sum + x, 0) / radius.length;
-}
+});
 
 // λ̂, bandwidth and the covered test functions at (α, δ), by the recorded split.
 function measured(method, alpha, millionths) {
@@ -46,25 +50,20 @@ function measured(method, alpha, millionths) {
   return { feasible: true, rank, scale, bandwidth, hits, share: hits / test.length, usual: usualHits(rank) };
 }
 
-const usual = new Map();
-
 // The numbers of covered test functions that 95 of 100 calibration sets give, [least, most]: the
 // promise is kept on average over calibration sets, and one set is a draw. Without ties the number
 // has the beta-binomial law of T trials with parameters j and n + 1 − j.
-function usualHits(rank) {
-  if (!usual.has(rank)) {
-    const [a, b, trials] = [rank, explorer.calibration + 1 - rank, explorer.test];
-    const logs = [0]; // of the law, up to a factor: from each number of hits to the next
-    for (let h = 0; h < trials; h++) {
-      logs.push(logs[h] + Math.log(((trials - h) * (a + h)) / ((h + 1) * (b + trials - h - 1))));
-    }
-    const largest = Math.max(...logs);
-    const law = logs.map((log) => Math.exp(log - largest));
-    const total = law.reduce((sum, x) => sum + x, 0);
-    usual.set(rank, [quantile(law, 0.025 * total), quantile(law, 0.975 * total)]);
+const usualHits = remembered((rank) => {
+  const [a, b, trials] = [rank, explorer.calibration + 1 - rank, explorer.test];
+  const logs = [0]; // of the law, up to a factor: from each number of hits to the next
+  for (let h = 0; h < trials; h++) {
+    logs.push(logs[h] + Math.log(((trials - h) * (a + h)) / ((h + 1) * (b + trials - h - 1))));
   }
-  return usual.get(rank);
-}
+  const largest = Math.max(...logs);
+  const law = logs.map((log) => Math.exp(log - largest));
+  const total = law.reduce((sum, x) => sum + x, 0);
+  return [quantile(law, 0.025 * total), quantile(law, 0.975 * total)];
+});
 
 // The first place at which the running sum reaches `wanted`.
 function quantile(law, wanted) {

@@ -3,10 +3,11 @@
 const PERCENT_TICKS = [0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 1];
 
 // [1 − δ, what is measured] for every feasible δ.
-const swept = (method, alpha) =>
+const swept = remembered((method, alpha) =>
   explorer.deltas
     .map((millionths) => [1 - millionths / MILLION, measured(method, alpha, millionths)])
-    .filter(([, found]) => found.feasible);
+    .filter(([, found]) => found.feasible),
+);
 
 const percentAxis = (low, label) => ({
   low,
