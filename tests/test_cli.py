@@ -33,6 +33,25 @@ def test_plan_in_words_and_as_json():
     assert found["ranks"] == {"point": 1681, "function": 492}
 
 
+def test_a_report_needs_a_finished_run(tmp_path):
+    told = run("report", tmp_path)
+    assert told.returncode == 2
+    assert "results.json does not exist: `uqno run` writes it" in " ".join(told.stderr.split())
+
+
+def test_a_report_is_written_into_the_folder_of_the_run(tmp_path):
+    from tests.evaluation.simulated import record
+    from uqno.evaluation import results
+
+    results.write(tmp_path / "results.json", record(("uqno", "laplace")))
+    told = run("report", tmp_path, "--figures", tmp_path / "figures", "--json")
+    assert told.returncode == 0, told.stderr
+    written = json.loads(told.stdout)["out"]
+    assert written[0] == str(tmp_path / "report.html")
+    assert {os.path.splitext(path)[1] for path in written[1:]} == {".png", ".svg"}
+    assert all(os.path.getsize(path) > 1000 for path in written)
+
+
 def test_an_infeasible_plan_is_an_answer():
     told = run("plan", "--functions", 40)
     assert told.returncode == 0

@@ -230,6 +230,34 @@ def _resolution(at: str) -> tuple[int, ...] | int | None:
     return sizes[0] if len(sizes) == 1 else sizes
 
 
+@app.command()
+def report(
+    run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
+    figures: Annotated[
+        Path | None, typer.Option(help="Also write every figure as PNG and SVG, here.")
+    ] = None,
+    data: Annotated[
+        Path, typer.Option(help="Where the functions of the run lie, to look at some of them.")
+    ] = Path("data"),
+    as_json: Json = False,
+) -> None:
+    """Write the report of a run: one page that opens without a network or a server."""
+    from uqno.report.page import make_report
+
+    with progress_bar("looking at functions", quiet=as_json) as advance:
+        paths = make_report(
+            run,
+            figures_to=figures,
+            data=data,
+            progress=lambda what, done, total: advance(int(done), int(total)),
+        )
+    if as_json:
+        out.print_json(json.dumps({"out": [str(path) for path in paths]}))
+        return
+    for path in paths:
+        out.print(f"written to {escape(str(path))}", soft_wrap=True)
+
+
 @data_app.command()
 def example(
     to: Annotated[Path, typer.Option("--out", help="A .npz file.")] = Path("data/example.npz"),

@@ -82,22 +82,24 @@ def tables(results: Results) -> tuple[Table, ...]:
     return tuple(_table(results, alpha, delta) for alpha, delta in levels)
 
 
-def _table(results: Results, alpha: float, delta: float) -> Table:
+def ordered(results: Results, alpha: float, delta: float) -> list[tuple[Row, Quoted | None]]:
+    """The rows of one table in their order, each with the paper's number that belongs to it."""
     rows = [r for r in results["rows"] if (r["alpha"], r["delta"]) == (alpha, delta)]
-    rows.sort(key=_order)
     quoted = {q["method"]: q for q in results["paper"] if q["alpha"] == alpha}
+    return [(row, _paper_of(row, quoted)) for row in sorted(rows, key=_order)]
+
+
+def _table(results: Results, alpha: float, delta: float) -> Table:
+    lines = ordered(results, alpha, delta)
     return Table(
         title=(
             f"alpha = {alpha:g}, delta = {delta:g}: at least {words.rest(alpha)} of the points "
             f"of at least {words.rest(delta)} of the functions"
         ),
         columns=tuple(COLUMNS),
-        cells=tuple(
-            tuple(column(row, _paper_of(row, quoted)) for column in COLUMNS.values())
-            for row in rows
-        ),
+        cells=tuple(tuple(column(*line) for column in COLUMNS.values()) for line in lines),
         left=("method", "ranks"),
-        notes=tuple(_notes(rows)),
+        notes=tuple(notes(row for row, _ in lines)),
     )
 
 
@@ -112,7 +114,8 @@ def _paper_of(row: Row, quoted: dict[str, Quoted]) -> Quoted | None:
     return quoted.get(row["method"]) if theirs else None
 
 
-def _notes(rows: Iterable[Row]) -> Iterable[str]:
+def notes(rows: Iterable[Row]) -> Iterable[str]:
+    """What does not fit a column: why a row is infeasible, the share that a subspace explains."""
     for row in rows:
         who = f"{row['label']} ({DESIGNS.get(row['sampling'], row['sampling'])})"
         if not row["feasible"]:
@@ -151,15 +154,16 @@ def _ablation_cells(row: Ablated) -> tuple[str, ...]:
 def number(value: float | None, digits: int = 3) -> str:
     """A few digits that line up and are read at a glance.
 
-    >>> number(0.00015678), number(12.345), number(9876.0), number(None)
-    ('1.57e-4', '12.3', '9876', '–')
+    >>> number(0.00015678), number(12.345), number(9876.0), number(317.2, 2), number(None)
+    ('1.57e-4', '12.3', '9876', '317', '–')
     """
     if value is None:
         return NONE
     if value != 0 and abs(value) < 1e-2:
         mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
         return f"{mantissa}e{int(exponent)}"
-    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:#.{digits}g}".rstrip(".")
+    large = abs(value) >= 10**digits - 0.5  # to so many digits, it would be written with a power
+    return f"{value:.0f}" if large else f"{value:#.{digits}g}".rstrip(".")
 
 
 def percent(share: float | None) -> str:
@@ -173,13 +177,18 @@ def percent(share: float | None) -> str:
     return "100 %" if share == 1 else f"{min(100 * share, 99.9):.1f} %"
 
 
-def _verdict(row: Row) -> str:
+def verdict(row: Row) -> str | None:
     """✓ at the target, ≈ below it but within the exact interval, ✗ surely below it."""
     share, interval = row["calibration_percentage"], row["interval"]
     if share is None or interval is None:
-        return NONE
+        return None
     near = NEAR if interval[1] >= row["target"] else FAIL
-    return f"{percent(share)} {PASS if share >= row['target'] else near}"
+    return PASS if share >= row["target"] else near
+
+
+def _verdict(row: Row) -> str:
+    found = verdict(row)
+    return NONE if found is None else f"{percent(row['calibration_percentage'])} {found}"
 
 
 def _correlation(value: float | None) -> str:

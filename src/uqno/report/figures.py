@@ -6,6 +6,7 @@ A figure whose part of the record is missing is not drawn; an infeasible row has
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import ceil
 from pathlib import Path
 from textwrap import fill
@@ -41,6 +42,8 @@ from uqno.report.style import (
 Array = NDArray[Any]
 
 DPI: Final = 110
+# Without versions and dates, so that the same figure is the same file.
+NOTHING_SAID: Final[dict[str, dict[str, Any]]] = {"png": {"Software": None}, "svg": {"Date": None}}
 # More methods than this stand in two rows of the comparison.
 ONE_ROW: Final = 5
 
@@ -58,16 +61,17 @@ def draw_all(results: Results, folder: str | Path) -> list[Path]:
 def save(figure: Figure, stem: Path) -> list[Path]:
     """`stem`.png and `stem`.svg; the same figure gives the same bytes."""
     paths = []
-    for kind, said in (("png", {"Software": None}), ("svg", {"Date": None})):
+    for kind in NOTHING_SAID:
         path = stem.with_name(f"{stem.name}.{kind}")
-
-        def write(aside: Path, kind: str = kind, said: dict[str, Any] = said) -> None:
-            with rc_context({"svg.hashsalt": "uqno"}):
-                figure.savefig(aside, format=kind, dpi=DPI, metadata=said, facecolor="white")
-
-        write_whole(path, write)
+        write_whole(path, partial(render, figure, kind=kind))
         paths.append(path)
     return paths
+
+
+def render(figure: Figure, to: Any, kind: str) -> None:
+    """The figure into a file or stream."""
+    with rc_context({"svg.hashsalt": "uqno"}):
+        figure.savefig(to, format=kind, dpi=DPI, metadata=NOTHING_SAID[kind], facecolor="white")
 
 
 # --- one function, all methods --------------------------------------------------------------

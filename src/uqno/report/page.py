@@ -1,0 +1,219 @@
+"""`report.html`: one file that opens without a network or a server.
+
+The page is made of the plain files in `template`; the data are JSON in it, and every string of
+them reaches the screen as text, never as markup.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Callable
+from hashlib import sha256
+from importlib.resources import files
+from io import StringIO
+from pathlib import Path
+from typing import Any, Final
+
+from matplotlib import colormaps
+
+from uqno._band_plot import INSIDE, OUTSIDE
+from uqno.conformal import words
+from uqno.data.files import write_whole
+from uqno.evaluation import results as records
+from uqno.evaluation.explorer import FILE as EXPLORER_FILE
+from uqno.evaluation.explorer import Explorer, read_explorer, reopened, write_explorer
+from uqno.evaluation.results import LABELS, Quoted, Results, Row
+from uqno.evaluation.table import COLUMNS, notes, ordered, verdict
+from uqno.report import figures, planner
+from uqno.report.style import LOOKS
+from uqno.report.summary import summary
+
+Progress = Callable[[str, float, float], None]
+
+PAGE_FILE: Final = "report.html"
+# One script, each part after those that it needs.
+SCRIPTS: Final = (
+    "elements", "arrays", "conformal", "charts", "table", "explorer", "maps", "section", "tradeoff",
+    "planner", "downloads", "start",
+)  # fmt: skip
+SHADES: Final = 32  # of a colour map; the page interpolates
+CAPTIONS: Final = {
+    "comparison": "One test function, all methods: radius above, covered points below",
+    "bandwidth": "Bandwidth against calibration percentage; the shaded region is calibrated",
+    "tradeoff": "What a smaller δ costs, for several α",
+    "targets": "Actual against target calibration percentage, with exact 95 % intervals",
+    "band": "A cut through one test function: band, prediction and truth",
+    "ablation": "What each ingredient contributes",
+}
+# Columns of the page's table: title, the column of `table.COLUMNS`, what it is sorted by, and help.
+Key = Callable[[Row, Quoted | None], Any]
+SORTED: Final[tuple[tuple[str, str, Key, str], ...]] = (
+    ("Method", "method", lambda r, p: r["label"], "How the radius is found"),
+    ("Scale by", "ranks", lambda r, p: r["sampling"], "The rule for λ̂; raw: λ = 1"),
+    ("Bandwidth", "bandwidth", lambda r, p: r["bandwidth"], "Mean radius of the band"),
+    ("± sd", "± sd", lambda r, p: r["bandwidth_sd"], "Standard deviation over random splits"),
+    ("Functions covered", "calibrated", lambda r, p: r["calibration_percentage"],
+     "Calibration percentage: the share of test functions covered at 1 − α or more of their "
+     "points. ✓ reaches the target, ≈ within the interval, ✗ below"),
+    ("Exact 95 % interval", "95 % interval", lambda r, p: r["interval"] and r["interval"][0],
+     "Of the percentage, for one test set"),
+    ("Target", "target", lambda r, p: r["target"], "1 − δ"),
+    ("Paper: bandwidth", "paper", lambda r, p: p and p["bandwidth"], "The paper’s own number"),
+    ("Paper: covered", "paper %", lambda r, p: p and p["calibration_percentage"],
+     "The paper’s own number"),
+    ("Train [s]", "train [s]", lambda r, p: r["train_seconds"], "On this machine"),
+    ("Predict [s]", "predict [s]", lambda r, p: r["predict_seconds"], "One function"),
+)  # fmt: skip
+
+
+def make_report(
+    folder: str | Path,
+    *,
+    figures_to: str | Path | None = None,
+    data: str | Path = "data",
+    progress: Progress = lambda what, done, total: None,
+) -> list[Path]:
+    """RUN/report.html of a finished run, first of all the paths written; figures if asked for.
+
+    RUN/explorer.json is made where it is missing and models and data are still there.
+    """
+    folder = Path(folder)
+    record = records.read(folder / "results.json")
+    if not (folder / EXPLORER_FILE).is_file():
+        run = reopened(folder, data)
+        if run is not None:
+            write_explorer(run, progress)
+    path = folder / PAGE_FILE
+    write_page(record, read_explorer(folder / EXPLORER_FILE), path, folder.resolve().name)
+    return [path, *(figures.draw_all(record, figures_to) if figures_to is not None else [])]
+
+
+def write_page(results: Results, explorer: Explorer | None, path: str | Path, name: str) -> None:
+    """The page of a record; without `explorer` it has all but the part that explores."""
+    content = html(results, explorer, name)
+    write_whole(path, lambda aside: aside.write_text(content, encoding="utf8"))
+
+
+def html(results: Results, explorer: Explorer | None, name: str) -> str:
+    """The whole page as text."""
+    template, style = _part("page.html"), _part("page.css")
+    script = "\n".join(_part(f"{name}.js") for name in SCRIPTS)
+    held = {"page": page_data(results, name), "results": results, "explorer": explorer}
+    data = "".join(
+        f'<script type="application/json" id="{key}-data">{embedded(value)}</script>\n'
+        for key, value in held.items()
+    )
+    parts = {
+        "<!-- policy -->": _policy(script),
+        "<!-- style -->": f"<style>\n{style}</style>",
+        "<!-- data -->": data,
+        "<!-- script -->": f"<script>{script}</script>",
+    }
+    # Part after part, each mark once: nothing that was put in is looked at again.
+    made = ""
+    for mark, part in parts.items():
+        before, found, template = template.partition(mark)
+        if not found:
+            raise ValueError(f"page.html lacks the mark {mark}")
+        made += before + part
+    return made + template
+
+
+def _part(name: str) -> str:
+    return files("uqno.report").joinpath("template", name).read_text(encoding="utf8")
+
+
+def _policy(script: str) -> str:
+    """No request to anywhere, and no script but ours, even if an escape were forgotten."""
+    ours = b64encode(sha256(script.encode("utf8")).digest()).decode("ascii")
+    rules = (
+        "default-src 'none'; style-src 'unsafe-inline'; img-src blob: data:; "
+        f"script-src 'sha256-{ours}'"
+    )
+    return f'<meta http-equiv="Content-Security-Policy" content="{rules}">'
+
+
+def embedded(value: Any) -> str:
+    """JSON that cannot end the script element it stands in.
+
+    >>> embedded({"name": "</script>&"})
+    '{"name":"\\\\u003c/script\\\\u003e\\\\u0026"}'
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
+
+# --- what the page shows ----------------------------------------------------------------------
+
+
+def page_data(results: Results, name: str) -> dict[str, Any]:
+    """All but the record and the explorer."""
+    levels = list(dict.fromkeys((r["alpha"], r["delta"]) for r in results["rows"]))
+    return {
+        "name": name,
+        "summary": summary(results),
+        "columns": [
+            {"title": title, "help": told, "left": key in ("method", "ranks")}
+            for title, key, _, told in SORTED
+        ],
+        "tables": [_table(results, *level) for level in levels],
+        "looks": {method: look.colour for method, look in LOOKS.items()},
+        "labels": LABELS,
+        "inside": INSIDE,
+        "outside": OUTSIDE,
+        "maps": {name: _shades(name) for name in ("viridis", "cividis", "bone")},
+        "planner": planner.chart(
+            tuple(alpha for alpha, _ in levels), tuple(delta for _, delta in levels)
+        ),
+        "figures": drawn(results),
+    }
+
+
+def _table(results: Results, alpha: float, delta: float) -> dict[str, Any]:
+    """One table: every cell as [text, what it is sorted by]."""
+    lines = ordered(results, alpha, delta)
+    return {
+        "alpha": alpha,
+        "delta": delta,
+        "title": f"α = {alpha:g}, δ = {delta:g}",
+        "words": (
+            f"At least {words.rest(alpha)} of the points of at least {words.rest(delta)} of the "
+            "functions. Means over random splits into calibration and test functions."
+        ),
+        "rows": [
+            {
+                "method": row["method"],
+                "calibrated": row["calibrated"],
+                "verdict": verdict(row),
+                "cells": [[_cell(key, row, paper), by(row, paper)] for _, key, by, _ in SORTED],
+            }
+            for row, paper in lines
+        ],
+        "notes": list(notes(row for row, _ in lines)),
+    }
+
+
+def _cell(key: str, row: Row, paper: Quoted | None) -> str:
+    return words.percent(row["target"]) if key == "target" else COLUMNS[key](row, paper)
+
+
+def _shades(name: str) -> list[list[int]]:
+    """A colour map as a few colours [red, green, blue], 0 … 255."""
+    colours = colormaps[name]([i / (SHADES - 1) for i in range(SHADES)], bytes=True)
+    return [[int(c) for c in colour[:3]] for colour in colours]
+
+
+def drawn(results: Results) -> list[dict[str, str]]:
+    """Every figure of the record as SVG text; a browser makes the PNG."""
+    found = []
+    for name, draw in figures.FIGURES.items():
+        figure = draw(results)
+        if figure is None:
+            continue
+        text = StringIO()
+        figures.render(figure, text, "svg")
+        found.append({"name": name, "caption": CAPTIONS.get(name, name), "svg": text.getvalue()})
+    return found

@@ -1,0 +1,79 @@
+"""A run whose models are simulated: what the explorer asks of one, without any training."""
+
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import torch
+
+from tests.evaluation.simulated import CALIBRATION, CURVES, DELTA, HELD, SIDE, profiles, simulated
+from tests.evaluation.simulated import smooth as smooth_fields
+from uqno.evaluation import experiment, metrics
+from uqno.evaluation.explorer import explorer
+from uqno.evaluation.presets import METHODS, Settings
+
+SETTINGS = Settings(
+    train=400,
+    calibration=CALIBRATION,
+    test=HELD - CALIBRATION,
+    solved_at=SIDE,
+    trained_at=SIDE,
+    tested_at=SIDE,
+    delta=DELTA,
+    curve_alphas=CURVES,
+)
+
+
+@cache
+def truths():
+    """Inputs and solutions of the held-out functions, (HELD, SIDE, SIDE) each."""
+    rng = np.random.default_rng(7)
+    inputs = np.where(smooth_fields(rng, SIDE, HELD) > 0, 12.0, 3.0)
+    return inputs, 0.01 * smooth_fields(rng, SIDE, HELD)
+
+
+@cache
+def fields(method):
+    """Signed error and radius of a method, (HELD, SIDE, SIDE) each."""
+    error, radius = simulated(method)
+    sign = np.sign(smooth_fields(np.random.default_rng(8), SIDE, HELD))
+    return sign * error, radius
+
+
+@dataclass(frozen=True)
+class SimulatedRun:
+    folder: Path = Path("nowhere")
+    settings: Settings = field(default=SETTINGS)
+
+    def profile(self, name):
+        ranks = metrics.ranks_needed(SIDE**2, CALIBRATION, [(a, DELTA) for a in CURVES])
+        return profiles(*fields(name), ranks)
+
+    def samples(self, role):
+        inputs, solutions = truths()
+        return [
+            {"a": torch.tensor(a)[None], "u": torch.tensor(u)[None], "held": i}
+            for i, (a, u) in enumerate(zip(inputs, solutions, strict=True))
+        ]
+
+
+def loaded(run, name):
+    """Instead of `experiment.loaded`: a model that knows its errors."""
+
+    def estimate(sample):
+        error, radius = (torch.tensor(f[sample["held"]]) for f in fields(name))
+        return SimpleNamespace(center=(sample["u"] - error)[None], radius=radius[None])
+
+    return SimpleNamespace(estimate=estimate)
+
+
+@cache
+def made_explorer(methods=METHODS):
+    """The explorer of the simulated run; shared by the tests, so never changed."""
+    kept, experiment.loaded = experiment.loaded, loaded
+    try:
+        return explorer(SimulatedRun(settings=replace(SETTINGS, methods=methods)))
+    finally:
+        experiment.loaded = kept
