@@ -140,9 +140,11 @@ def test_a_run_ends_in_a_table_and_figures_and_says_when_it_is_done(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "about" in done.stdout
     assert "Constant radius" in done.stdout
-    assert max(map(len, done.stdout.splitlines())) <= 80
+    lines = [line for line in done.stdout.splitlines() if "file:" not in line]
+    assert max(map(len, lines)) <= 80
     assert "training 100 %" in done.stderr
-    for name in ("results.json", "table.md", "figures/bandwidth.png", "figures/band.svg"):
+    assert "report   file:///" in done.stdout
+    for name in ("results.json", "table.md", "report.html", "figures/band.svg"):
         assert (tmp_path / "run" / name).is_file()
     record = json.loads((tmp_path / "run" / "results.json").read_text())
     assert record["command"].startswith("uqno run darcy --preset quick --set train=64")

@@ -322,6 +322,7 @@ def run_darcy(
         out.print_json(json.dumps(settings.record()))
         return
     from uqno.evaluation import experiment
+    from uqno.report.page import make_report
 
     folder = to or Path("runs") / f"darcy-{preset}"
     if (folder / "results.json").is_file():
@@ -341,6 +342,7 @@ def run_darcy(
             workers=workers or None,
             progress=progress,
         )
+        make_report(folder, figures_to=folder / "figures", data=data, progress=progress)
     show_results(results, folder)
 
 
@@ -354,18 +356,18 @@ def words_of(seconds: float) -> str:
 
 
 def show_results(results: Results, folder: Path) -> None:
-    """Tables on the terminal, the same in files, figures, and where they are."""
+    """Tables on the terminal, the same in a file, and where the rest is."""
     from uqno.evaluation.table import NARROW, ablation_tables, tables, write_markdown
-    from uqno.report.figures import draw_all
 
     for one in tables(results):
         print_table(one.narrow(NARROW), one.notes)
     for one in ablation_tables(results):
         print_table(one, one.notes)
     write_markdown(folder / "table.md", results)
-    drawn = draw_all(results, folder / "figures")
     out.print(f"table    {escape(str(folder / 'table.md'))}", soft_wrap=True)
-    out.print(f"figures  {escape(str(folder / 'figures'))} ({len(drawn)} files)", soft_wrap=True)
+    out.print(f"figures  {escape(str(folder / 'figures'))}", soft_wrap=True)
+    page = (folder / "report.html").resolve().as_uri()
+    out.print(f"report   [bold]{escape(page)}[/]", soft_wrap=True)
 
 
 def print_table(table: words.Table, notes: tuple[str, ...]) -> None:
