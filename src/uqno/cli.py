@@ -325,10 +325,11 @@ def run_darcy(
     from uqno.report.page import make_report
 
     folder = to or Path("runs") / f"darcy-{preset}"
-    if (folder / "results.json").is_file():
+    made = experiment.Run(settings, folder, data)
+    experiment.claim(made)
+    if experiment.is_done(made):
         out.print(f"{escape(str(folder))} is done; remove it to run it again", soft_wrap=True)
     else:
-        made = experiment.Run(settings, folder, data)
         took = experiment.estimate(made, workers or None)
         out.print(f"about {words_of(took)} on this machine; stop it at any time, it goes on")
     command = " ".join(["uqno run darcy --preset", preset, *(f"--set {c}" for c in changes or ())])

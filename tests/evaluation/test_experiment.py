@@ -137,6 +137,16 @@ def test_a_finished_run_is_read(finished, monkeypatch):
     assert experiment.run(TINY, made.folder, data=made.data) == record
 
 
+def test_a_finished_run_answers_for_other_levels_without_training(finished, monkeypatch):
+    made, record, _ = finished
+    asked = replace(TINY, alphas=(0.2,), methods=("uqno-paper", "constant"), ablation=False)
+    monkeypatch.setattr(experiment.Job, "run", None)  # nothing is to be trained
+    other = experiment.run(asked, made.folder, data=made.data, workers=1)
+    assert {row["alpha"] for row in other["rows"]} == {0.2}
+    again = experiment.run(TINY, made.folder, data=made.data, workers=1)
+    assert again["rows"][1]["bandwidth"] == record["rows"][1]["bandwidth"]
+
+
 def test_another_run_in_the_same_folder_is_refused(finished):
     made, _, _ = finished
     with pytest.raises(ValueError, match=r"'epochs': \(1, 2\).*another folder"):

@@ -1,6 +1,6 @@
 """A run: functions, operators and models, held-out functions scored, and the record of it all.
 
-    RUN/settings.json      what it is a run of; another one in the same folder is refused
+    RUN/settings.json      what was trained; a run that trains otherwise is refused this folder
     RUN/<operator>/…       fits of the operators that methods share      (see methods.py)
     RUN/radius/…           fits of their radii
     RUN/models/<method>    the models
@@ -8,7 +8,7 @@
     RUN/results.json       written last: a run that has it is done
 
 Each part is whole or absent, so a run that was stopped at any instant goes on when it is called
-again with the same folder.
+again with the same folder. Called with more methods or other levels, it adds what is missing.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from importlib.metadata import version
 from itertools import pairwise
 from math import gcd
@@ -63,6 +64,8 @@ CHUNK = 50  # held-out functions a task
 POLL = 0.5  # seconds between looks at the logs of fits
 PANEL_NODES = 90  # at most so many nodes a side in the figures' fields
 DELTAS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3)
+# Settings that change no trained model: one folder may serve several of them.
+AFTER_TRAINING = ("methods", "ablation", "alphas", "curve_alphas", "delta", "splits")
 VERSIONS = ("uqno", "torch", "numpy", "scipy", "zarr")
 
 
@@ -150,6 +153,11 @@ class Run:
     def chunk_file(self, name: str, chunk: range) -> Path:
         return self.folder / "profiles" / name / f"{chunk.start:05d}.npz"
 
+    def is_scored(self, name: str, chunk: range) -> bool:
+        """Whether the profile is there, with all the ranks that are asked for now."""
+        file = self.chunk_file(name, chunk)
+        return file.is_file() and np.array_equal(Profile.load(file).ranks, self.ladder)
+
     def profile(self, name: str) -> Profile:
         return concatenate([Profile.load(self.chunk_file(name, c)) for c in self.chunks()])
 
@@ -158,6 +166,7 @@ class Run:
         files = (self.chunk_file(name, c).with_suffix(".json") for c in self.chunks())
         return [json.loads(file.read_text(encoding="utf8")) for file in files]
 
+    @cached_property
     def ladder(self) -> NDArray[np.int64]:
         """The ranks that profiles keep: all that any row or figure will ask for."""
         s = self.settings
@@ -180,7 +189,7 @@ def run(
     made = Run(settings, Path(folder), Path(data))
     finished = made.folder / "results.json"
     claim(made)
-    if finished.is_file():
+    if is_done(made):
         return results.read(finished)
     workers = workers or cores()
     made.make_data(workers, progress)
@@ -189,12 +198,19 @@ def run(
         score_all(made, executor, progress)
     progress("drawing conclusions", 0, 1)
     record = conclude(made, preset, command)
+    (made.folder / "explorer.json").unlink(missing_ok=True)  # it is of other results
     results.write(finished, record)
     return results.read(finished)
 
 
+def is_done(made: Run) -> bool:
+    """Whether the folder has the results of these very settings."""
+    finished = made.folder / "results.json"
+    return finished.is_file() and results.read(finished)["settings"] == made.settings.record()
+
+
 def claim(made: Run) -> None:
-    """Write down what the folder is a run of; refuse a folder of another run."""
+    """Write down what is trained in the folder; refuse one where something else was."""
     file = made.folder / "settings.json"
     wanted = made.settings.record()
     if file.is_file():
@@ -202,7 +218,11 @@ def claim(made: Run) -> None:
             found = json.loads(file.read_text(encoding="utf8"))["settings"]
         except (ValueError, KeyError, TypeError):
             raise ValueError(f"{file} is damaged: remove {made.folder} or choose another") from None
-        different = {k: (found.get(k), v) for k, v in wanted.items() if found.get(k) != v}
+        different = {
+            key: (found.get(key), value)
+            for key, value in wanted.items()
+            if found.get(key) != value and key not in AFTER_TRAINING
+        }
         if different:
             raise ValueError(
                 f"{made.folder} is a run with other settings (found, wanted): {different}; choose "
@@ -224,7 +244,7 @@ def estimate(made: Run, workers: int | None = None) -> float:
         METHODS[name].passes * len(chunk)
         for name in trained(s)
         for chunk in made.chunks()
-        if not made.chunk_file(name, chunk).is_file()
+        if not made.is_scored(name, chunk)
     )
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as in the processes
@@ -314,7 +334,7 @@ def score_all(made: Run, executor: ProcessPoolExecutor, progress: Progress) -> N
     """The profile of every held-out function under every model."""
     names = trained(made.settings)
     tasks = [(name, chunk) for chunk in made.chunks() for name in names]
-    missing = [task for task in tasks if not made.chunk_file(*task).is_file()]
+    missing = [task for task in tasks if not made.is_scored(*task)]
     running = {executor.submit(_score, made, *task): task for task in missing}
     functions = len(names) * made.settings.held_out
     behind = functions - sum(len(chunk) for _, chunk in missing)
@@ -328,7 +348,7 @@ def score_all(made: Run, executor: ProcessPoolExecutor, progress: Progress) -> N
 
 def _score(made: Run, name: str, chunk: range) -> None:
     model = loaded(made, name)
-    ranks = made.ladder()
+    ranks = made.ladder
     data = made.samples("held").subset(chunk)
     # Small batches of large functions: they gain nothing from company.
     size = max(1, min(16, 2**17 // made.settings.tested_at**2))

@@ -22,6 +22,7 @@ from uqno.conformal import checks
 from uqno.conformal.ranks import function_rank, grid_point_rank
 from uqno.conformal.words import ordinal
 from uqno.data.files import write_whole
+from uqno.evaluation import results as records
 from uqno.evaluation.profile import Profile
 from uqno.evaluation.results import LABELS
 
@@ -348,14 +349,11 @@ def reopened(folder: str | Path, data: str | Path) -> Run | None:
     from uqno.evaluation.experiment import Run
     from uqno.evaluation.presets import Settings
 
-    file = Path(folder) / "settings.json"
-    if not file.is_file():
+    folder = Path(folder)
+    if not (folder / "settings.json").is_file() or not (folder / "results.json").is_file():
         return None
-    run = Run(
-        Settings(**json.loads(file.read_text(encoding="utf8"))["settings"]),
-        Path(folder),
-        Path(data),
-    )
+    settings = records.read(folder / "results.json")["settings"]
+    run = Run(Settings(**settings), folder, Path(data))
     parts = [store for store, _, _ in run.stores().values()]
     parts += [run.folder / "models" / name / "model.json" for name in run.settings.methods]
     parts += [run.chunk_file(name, c) for name in run.settings.methods for c in run.chunks()]
