@@ -269,11 +269,10 @@ def tradeoff(results: Results) -> Figure | None:
             ax.plot(*known.T, color=colour, ls=line, marker=marker, ms=7, lw=2,
                     label=f"α = {curve['alpha']:g}")  # fmt: skip
         _finish_curves(ax, LABELS.get(method, method), "calibration percentage [%]")
-        scientific(ax.yaxis)
+        ax.set_yscale("log")  # the widest bands are ten times the others
     shares = [p for c in curves for p in c["calibration_percentage"] if p is not None]
     first = next(iter(panels.values()))
     first.set_ylabel("bandwidth")
-    first.set_ylim(bottom=0)  # after all curves: it would stop the axis from growing
     first.set_xlim(min(shares, default=0) - 0.03, TOP)
     _shared_legend(made, panels)
     return made
