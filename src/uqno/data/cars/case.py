@@ -8,7 +8,6 @@ where it does not, moving the mesh changed the pressure there by a third.
 """
 
 from dataclasses import asdict, dataclass
-from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +79,11 @@ def write_stl(path: Path, body: Surface) -> None:
         file.write(records.tobytes())
 
 
+def frontal_area(body: Surface) -> float:
+    """½ Σ |area along x|: the shadow that the car casts forwards, in m²."""
+    return float(0.5 * np.abs(body.area_vectors[:, 0]).sum())
+
+
 def _files(shape: Shape, settings: Settings) -> dict[str, str]:
     return {
         "system/controlDict": _control(shape, settings),
@@ -125,14 +129,13 @@ def _snappy(shape: Shape, settings: Settings) -> str:
     length, width, height = shape.length, shape.width, shape.height
     level = settings.surface_level
     return SNAPPY % {
-        "near": f"(-0.8 0 0) ({length + 1.2:.4f} {width / 2 + 0.7:.4f} {height + 0.7:.4f})",
-        "wake": f"(-1.8 0 0) ({length + 4.5:.4f} {width / 2 + 1.5:.4f} {height + 1.3:.4f})",
+        "near": f"min (-0.8 0 0); max ({length + 1.2:.4f} {width / 2 + 0.7:.4f} {height + 0.7:.4f});",
+        "wake": f"min (-1.8 0 0); max ({length + 4.5:.4f} {width / 2 + 1.5:.4f} {height + 1.3:.4f});",
         "surface": level,
         "distance": level - 1,
         "near_level": level - 2,
         "wake_level": level - 3,
         "x": length + BEHIND - 1.03,
-        "quality": '#include "meshQualityDict"',
     }
 
 
@@ -207,8 +210,8 @@ SNAPPY = """castellatedMesh true; snap true; addLayers false;
 geometry
 {
   car.stl { type triSurfaceMesh; name car; }
-  near { type searchableBox; min (-0.8 0 0); max (1 1 1); }
-  wake { type searchableBox; min (-1.8 0 0); max (1 1 1); }
+  near { type searchableBox; %(near)s }
+  wake { type searchableBox; %(wake)s }
 }
 castellatedMeshControls
 {
@@ -235,8 +238,11 @@ addLayersControls
   nSmoothThickness 10; maxFaceThicknessRatio 0.5; maxThicknessToMedialRatio 0.3;
   minMedialAxisAngle 90; nBufferCellsNoExtrude 0; nLayerIter 50;
 }
-meshQualityControls { %(quality)s
-  nSmoothScale 4; errorReduction 0.75; }
+meshQualityControls
+{
+  #include "meshQualityDict"
+  nSmoothScale 4; errorReduction 0.75;
+}
 mergeTolerance 1e-6;
 """
 MESH_QUALITY = """maxNonOrtho 65; maxBoundarySkewness 20; maxInternalSkewness 4; maxConcave 80;
@@ -273,4 +279,3 @@ relaxationFactors { fields { p 1; } equations { U 0.85; "(k|omega)" 0.7; } }
 TURBULENCE = """simulationType RAS;
 RAS { RASModel kOmegaSST; turbulence on; printCoeffs off; }
 """
-_ = sqrt
