@@ -92,7 +92,7 @@ def _files(shape: Shape, settings: Settings) -> dict[str, str]:
         "system/fvSchemes": SCHEMES,
         "system/fvSolution": SOLUTION % settings.record(),
         "system/meshQualityDict": MESH_QUALITY,
-        "constant/transportProperties": f"transportModel Newtonian; nu {_viscosity(shape, settings):.9g};\n",
+        "constant/transportProperties": TRANSPORT % _viscosity(shape, settings),
         "constant/turbulenceProperties": TURBULENCE,
         **_fields(shape, settings),
     }
@@ -126,17 +126,22 @@ def _block_mesh(shape: Shape, settings: Settings) -> str:
 
 
 def _snappy(shape: Shape, settings: Settings) -> str:
-    length, width, height = shape.length, shape.width, shape.height
     level = settings.surface_level
     return SNAPPY % {
-        "near": f"min (-0.8 0 0); max ({length + 1.2:.4f} {width / 2 + 0.7:.4f} {height + 0.7:.4f});",
-        "wake": f"min (-1.8 0 0); max ({length + 4.5:.4f} {width / 2 + 1.5:.4f} {height + 1.3:.4f});",
+        "near": _box(shape, -0.8, (1.2, 0.7, 0.7)),
+        "wake": _box(shape, -1.8, (4.5, 1.5, 1.3)),
         "surface": level,
         "distance": level - 1,
         "near_level": level - 2,
         "wake_level": level - 3,
-        "x": length + BEHIND - 1.03,
+        "x": shape.length + BEHIND - 1.03,
     }
+
+
+def _box(shape: Shape, first: float, room: tuple[float, float, float]) -> str:
+    """A box from x = first and the ground to the car's far corner and some room beyond."""
+    corner = np.array([shape.length, shape.width / 2, shape.height]) + room
+    return f"min ({first:g} 0 0); max ({' '.join(f'{c:.4f}' for c in corner)});"
 
 
 def _fields(shape: Shape, settings: Settings) -> dict[str, str]:
@@ -149,7 +154,13 @@ def _fields(shape: Shape, settings: Settings) -> dict[str, str]:
         "U": ("[0 1 -1 0 0 0 0]", u, "inletOutlet", f"fixedValue; value uniform {u}", "noSlip"),
         "p": ("[0 2 -2 0 0 0 0]", "0", "fixedValue", "zeroGradient", "zeroGradient"),
         "k": ("[0 2 -2 0 0 0 0]", f"{k:.6g}", "inletOutlet", "kqRWallFunction", "kqRWallFunction"),
-        "omega": ("[0 0 -1 0 0 0 0]", f"{omega:.6g}", "inletOutlet", "omegaWallFunction", "omegaWallFunction"),
+        "omega": (
+            "[0 0 -1 0 0 0 0]",
+            f"{omega:.6g}",
+            "inletOutlet",
+            "omegaWallFunction",
+            "omegaWallFunction",
+        ),
         "nut": ("[0 2 -1 0 0 0 0]", "0", "calculated", "nutkWallFunction", "nutkWallFunction"),
     }
     return {f"0/{name}": _field(name, *values) for name, values in walls.items()}
@@ -276,6 +287,7 @@ SIMPLE
 }
 relaxationFactors { fields { p 1; } equations { U 0.85; "(k|omega)" 0.7; } }
 """
+TRANSPORT = "transportModel Newtonian; nu %.9g;\n"
 TURBULENCE = """simulationType RAS;
 RAS { RASModel kOmegaSST; turbulence on; printCoeffs off; }
 """

@@ -169,9 +169,7 @@ def half_width(shape: Shape, x: Array) -> Array:
     share = x / shape.length
     front = np.maximum(0, 1 - share / FRONT_TAPER_ENDS) ** 2
     rear = np.maximum(0, (share - REAR_TAPER_BEGINS) / (1 - REAR_TAPER_BEGINS)) ** 2
-    half: Array = (
-        0.5 * shape.width * (1 - shape.taper_front * front - shape.taper_rear * rear)
-    )
+    half: Array = 0.5 * shape.width * (1 - shape.taper_front * front - shape.taper_rear * rear)
     return half
 
 

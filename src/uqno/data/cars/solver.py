@@ -69,9 +69,7 @@ def find_openfoam() -> Path:
     )
 
 
-def solve(
-    shape: Shape, settings: Settings, folder: Path, stop: Event | None = None
-) -> Flow:
+def solve(shape: Shape, settings: Settings, folder: Path, stop: Event | None = None) -> Flow:
     """The mean pressure on a car, in the empty or missing `folder`, which keeps the case.
 
     Raises `CarFailed` if a tool fails or the flow is not credible, `Stopped` once `stop` is set.
@@ -179,7 +177,9 @@ def _pressures(patch: Patch, cells: Array, pressure: Array, settings: Settings) 
         "stagnation_cp": float(cp.max()),
         "lowest_cp": float(cp.min()),
         "base_cp": float((cp * weight).sum() / weight.sum()) if base.any() else float("nan"),
-        "vertex_cp": [float(v / settings.dynamic_pressure) for v in (pressure.max(), pressure.min())],
+        "vertex_cp": [
+            float(v / settings.dynamic_pressure) for v in (pressure.max(), pressure.min())
+        ],
     }
 
 

@@ -1,4 +1,4 @@
-"""Closed triangle surfaces: normals and areas of the vertices, volume, what makes them watertight."""
+"""Closed triangle surfaces: normals and areas of vertices, volume, what makes them watertight."""
 
 from dataclasses import dataclass
 from functools import cached_property
