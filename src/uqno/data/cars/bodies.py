@@ -39,6 +39,7 @@ COMMON: dict[str, Range] = {
 BODIES: dict[str, dict[str, Range]] = {
     "hatchback": {
         "length": (3.75, 4.4),
+        "width": (1.66, 1.80),
         "height": (1.42, 1.56),
         "hood_length": (0.19, 0.25),
         "windscreen": (27, 36),

@@ -4,10 +4,11 @@
 that the rim, where the flow leaves the body, lies in the same place of the mesh for every car:
 where it does not, moving the mesh changed the pressure there by a third.
 
-*Upright numbers.* Re_L = U L / ν is the same for all cars: ν follows the length.
+*One Reynolds number.* Re_L = U L / ν is the same for all cars: ν follows the length.
 """
 
 from dataclasses import asdict, dataclass
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ class Settings:
         return 0.5 * self.density * self.speed**2
 
 
-# The tunnel in metres: before and behind the tail, to the side, upwards.
+# The tunnel in metres, at least: before and behind the tail, to the side, upwards.
 BEFORE, BEHIND, ACROSS, UPWARDS = 14.25, 13.5, 6.0, 6.0
 HEADER = "FoamFile {{ version 2.0; format ascii; class {cls}; object {name}; }}\n"
 
@@ -112,16 +113,16 @@ def _control(shape: Shape, settings: Settings) -> str:
 
 
 def _block_mesh(shape: Shape, settings: Settings) -> str:
-    first = shape.length - BEFORE + settings.shift
-    last = shape.length + BEHIND + settings.shift
-    sizes = (last - first, ACROSS, UPWARDS)
-    cells = [round(size / settings.cell) for size in sizes]
+    cell = settings.cell
+    sides = (BEFORE, BEHIND, ACROSS, UPWARDS)
+    before, behind, across, upwards = (ceil(side / cell - 1e-9) for side in sides)
+    tail = shape.length + settings.shift
     return BLOCK_MESH % {
-        "x0": first,
-        "x1": last,
-        "y1": ACROSS,
-        "z1": UPWARDS,
-        "cells": " ".join(map(str, cells)),
+        "x0": tail - before * cell,
+        "x1": tail + behind * cell,
+        "y1": across * cell,
+        "z1": upwards * cell,
+        "cells": f"{before + behind} {across} {upwards}",
     }
 
 
@@ -149,21 +150,17 @@ def _fields(shape: Shape, settings: Settings) -> dict[str, str]:
     k = 1.5 * (settings.intensity * settings.speed) ** 2
     omega = k / (settings.viscosity_ratio * _viscosity(shape, settings))
     u = f"({settings.speed} 0 0)"
-    walls: dict[str, tuple[str, str, str, str, str]] = {
+    wall = {name: f"{name}WallFunction" for name in ("kqR", "omega", "nutk")}
+    ground = f"fixedValue; value uniform {u}"  # it moves with the air
+    fields: dict[str, tuple[str, str, str, str, str]] = {
         # dimensions, inside, outlet, ground, car
-        "U": ("[0 1 -1 0 0 0 0]", u, "inletOutlet", f"fixedValue; value uniform {u}", "noSlip"),
+        "U": ("[0 1 -1 0 0 0 0]", u, "inletOutlet", ground, "noSlip"),
         "p": ("[0 2 -2 0 0 0 0]", "0", "fixedValue", "zeroGradient", "zeroGradient"),
-        "k": ("[0 2 -2 0 0 0 0]", f"{k:.6g}", "inletOutlet", "kqRWallFunction", "kqRWallFunction"),
-        "omega": (
-            "[0 0 -1 0 0 0 0]",
-            f"{omega:.6g}",
-            "inletOutlet",
-            "omegaWallFunction",
-            "omegaWallFunction",
-        ),
-        "nut": ("[0 2 -1 0 0 0 0]", "0", "calculated", "nutkWallFunction", "nutkWallFunction"),
+        "k": ("[0 2 -2 0 0 0 0]", f"{k:.6g}", "inletOutlet", wall["kqR"], wall["kqR"]),
+        "omega": ("[0 0 -1 0 0 0 0]", f"{omega:.6g}", "inletOutlet", wall["omega"], wall["omega"]),
+        "nut": ("[0 2 -1 0 0 0 0]", "0", "calculated", wall["nutk"], wall["nutk"]),
     }
-    return {f"0/{name}": _field(name, *values) for name, values in walls.items()}
+    return {f"0/{name}": _field(name, *values) for name, values in fields.items()}
 
 
 def _field(name: str, dimensions: str, inside: str, outlet: str, ground: str, car: str) -> str:

@@ -47,8 +47,8 @@ def _among(body: Surface, normals: Array, x: Array, near: Indices) -> Array:
     tied = squared <= least * (1 + 1e-9) + 1e-24
     upright = np.where(tied, np.abs(height), -1.0).argmax(axis=1)
     inside = np.take_along_axis(height, upright[:, None], axis=1)[:, 0] < 0
-    distance = np.sqrt(least[:, 0])
-    return np.where(inside, -distance, distance)
+    distance: Array = np.sqrt(least[:, 0]) * np.where(inside, -1.0, 1.0)
+    return distance
 
 
 def _closest(x: Array, corners: Array) -> Array:

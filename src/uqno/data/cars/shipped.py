@@ -81,7 +81,7 @@ def pack(folder: str | os.PathLike[str], file: str | os.PathLike[str], count: in
         "reports": {str(i): car.report for i, car in zip(chosen, cars, strict=True)},
         "refused": {str(i): reason for i, reason in source.refused(chosen[-1]).items()},
     }
-    arrays = {
+    arrays: dict[str, NDArray[Any]] = {
         "format": _text(json.dumps({"format": FORMAT, "version": FORMAT_VERSION})),
         "names": _text(json.dumps(names())),
         "parameters": np.stack([car.parameters for car in cars]).astype(np.float32),
@@ -91,7 +91,7 @@ def pack(folder: str | os.PathLike[str], file: str | os.PathLike[str], count: in
         "seed": np.array([source.seed]),
         "provenance": _text(json.dumps(provenance)),
     }
-    write_whole(file, lambda aside: _save(aside, arrays))
+    write_whole(Path(file), lambda aside: _save(aside, arrays))
     return load(file)
 
 

@@ -40,10 +40,6 @@ class CarFailed(Exception):
     """This car has no acceptable flow; its message says why. The next one may well have."""
 
 
-class Stopped(Exception):
-    """The tool was stopped from outside: nothing is known about the car."""
-
-
 @dataclass(frozen=True, eq=False)
 class Flow:
     """pressure: (3586,) in Pa at the vertices; report: how it was found, JSON-able."""
@@ -72,7 +68,8 @@ def find_openfoam() -> Path:
 def solve(shape: Shape, settings: Settings, folder: Path, stop: Event | None = None) -> Flow:
     """The mean pressure on a car, in the empty or missing `folder`, which keeps the case.
 
-    Raises `CarFailed` if a tool fails or the flow is not credible, `Stopped` once `stop` is set.
+    Raises `CarFailed` if a tool fails or the flow is not credible, `InterruptedError` once `stop`
+    is set.
     """
     write_case(folder, shape, settings)
     seconds = {tool[0]: run_tool(tool, folder, stop) for tool in TOOLS}
@@ -117,7 +114,10 @@ def run_tool(command: tuple[str, ...], folder: Path, stop: Event | None = None) 
             process.kill()
             process.wait()
     if code in (-signal.SIGINT, -signal.SIGTERM, -signal.SIGKILL):
-        raise Stopped(f"{command[0]} was stopped by signal {-code}")
+        raise InterruptedError(
+            f"{command[0]} was stopped by signal {-code}, nothing is known about the car; run "
+            "again, it goes on"
+        )
     if code:
         raise CarFailed(f"{command[0]} failed with code {code}: {_reason(log)}")
     return time.monotonic() - begin
@@ -129,7 +129,7 @@ def _wait(process: "subprocess.Popen[bytes]", stop: Event | None, deadline: floa
             return process.wait(timeout=0.2)
         except subprocess.TimeoutExpired:
             if stop is not None and stop.is_set():
-                raise Stopped("asked to stop") from None
+                raise InterruptedError("asked to stop") from None
             if time.monotonic() > deadline:
                 raise CarFailed(f"{process.args!r} ran for more than {TIMEOUT:g} s") from None
 

@@ -29,7 +29,8 @@ class Surface:
         """μ of each vertex (n): a third of the triangles around it; they sum to the surface's."""
         third = np.linalg.norm(self.area_vectors, axis=1) / 3
         corners = self.triangles.ravel()
-        return np.bincount(corners, np.repeat(third, 3), minlength=len(self.points))
+        shares = np.bincount(corners, np.repeat(third, 3), minlength=len(self.points))
+        return shares.astype(np.float64)  # as bincount's type does not tell
 
     @cached_property
     def normals(self) -> Array:
