@@ -56,7 +56,8 @@ def box_points(refine: int = 1) -> Array:
 def _numbers(refine: int, points: Indices) -> Indices:
     """The numbers (m) of lattice points (m, 3)."""
     keys = np.ravel_multi_index(tuple(points.T), _sizes(refine))
-    return np.searchsorted(_keys(refine), keys)
+    numbers: Indices = np.searchsorted(_keys(refine), keys)
+    return numbers
 
 
 @lru_cache(maxsize=4)

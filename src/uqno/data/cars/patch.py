@@ -98,7 +98,7 @@ def at_vertices(patch: Patch, values: Array, body: Surface) -> Array:
     normals = np.concatenate([vectors, vectors * flip])
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
     values = np.concatenate([values, values])
-    # Both halves of the car ask at the same place: the answer is exactly symmetric.
+    # Both halves of the car ask at the same place: the answer is symmetric.
     side = np.where(body.points[:, 1:2] < 0, flip, 1.0)
     points, up = body.points * side, body.normals * side
     distance, near = cKDTree(both).query(points, k=NEIGHBOURS)
