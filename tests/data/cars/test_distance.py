@@ -5,7 +5,7 @@ import pytest
 
 from uqno.data.cars import grid, shapes
 from uqno.data.cars.distance import distance_on_grid, grid_nodes, signed_distance
-from uqno.data.cars.surface import Surface
+from uqno.data.cars.mesh import Surface
 
 LATENT = (14, 8, 8)
 

@@ -80,3 +80,12 @@ def test_bad_requests_are_named():
         samples(latent=LATENT)
     with pytest.raises(ValueError, match=r"0 to 0, got \[1, 2\]"):
         SurfaceSamples(lambda i: None, np.zeros((1, 4), np.float32), (0, 1, 2))
+
+
+def test_public_names_are_what_they_say():
+    from uqno.data import cars
+
+    for name in cars.__all__:
+        assert callable(getattr(cars, name)), name
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        cars.nothing  # noqa: B018

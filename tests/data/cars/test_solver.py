@@ -1,8 +1,12 @@
 """The case, and OpenFOAM's tools as scripts that behave and misbehave as the real ones do."""
 
+import shutil
 import stat
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +14,7 @@ import pytest
 from tests.data.cars.test_patch import write_field, write_mesh
 from uqno.data.cars import shapes, solver
 from uqno.data.cars.case import Settings, frontal_area, write_case, write_stl
-from uqno.data.cars.surface import Surface
+from uqno.data.cars.mesh import Surface
 
 SHAPE = shapes.draw(0, 4)
 LOG = """Build  : OPENFOAM=1912 patch=200626
@@ -128,6 +132,29 @@ def test_a_tool_is_stopped_when_asked_or_too_slow(tools, tmp_path, monkeypatch):
     with pytest.raises(solver.CarFailed, match=r"more than 0\.1 s"):
         solver.run_tool(("simpleFoam",), tmp_path)
     assert time.monotonic() - begin < 30
+
+
+CHILD = """
+import sys
+from pathlib import Path
+from uqno.data.cars import solver
+solver.run_tool(("simpleFoam",), Path(sys.argv[1]))
+"""
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv of util-linux")
+def test_a_tool_does_not_outlive_us(tools, tmp_path):
+    tools("simpleFoam", "echo $$ > pid; exec sleep 60\n")
+    with subprocess.Popen([sys.executable, "-c", CHILD, str(tmp_path)]) as process:
+        pid = tmp_path / "pid"
+        while not (pid.is_file() and pid.read_text().endswith("\n")):
+            time.sleep(0.02)
+        process.kill()
+    status = Path("/proc") / pid.read_text().strip() / "stat"
+    deadline = time.monotonic() + 20
+    while status.exists() and status.read_text().split()[2] != "Z":
+        assert time.monotonic() < deadline, "the tool lives on"
+        time.sleep(0.02)
 
 
 def test_tools_are_told_where_they_are(tools, tmp_path):

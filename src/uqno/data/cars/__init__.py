@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from uqno.data.cars.case import Settings as Settings
     from uqno.data.cars.distance import signed_distance as signed_distance
     from uqno.data.cars.generation import generate_cars as generate_cars
+    from uqno.data.cars.mesh import Surface as Surface
     from uqno.data.cars.samples import SurfaceSamples as SurfaceSamples
     from uqno.data.cars.shapenet import read_shapenet as read_shapenet
     from uqno.data.cars.shapes import Shape as Shape
@@ -22,13 +23,12 @@ if TYPE_CHECKING:
     from uqno.data.cars.shipped import CarSet as CarSet
     from uqno.data.cars.shipped import load as load
     from uqno.data.cars.shipped import pack as pack
-    from uqno.data.cars.surface import Surface as Surface
 
 _HOME = {
     "CarSet": "shipped",
     "Settings": "case",
     "Shape": "shapes",
-    "Surface": "surface",
+    "Surface": "mesh",
     "SurfaceSamples": "samples",
     "draw": "shapes",
     "generate_cars": "generation",

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from uqno.data.cars.mesh import Surface
 from uqno.data.cars.shapes import Shape, surface
-from uqno.data.cars.surface import Surface
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from uqno.data.cars.surface import Array, Indices, Surface
+from uqno.data.cars.mesh import Array, Indices, Surface
 from uqno.data.files import write_whole
 
 CANDIDATES = 32

@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from uqno.data.cars.surface import Array, Indices
+from uqno.data.cars.mesh import Array, Indices
 
 CELLS = (40, 24, 13)  # along, across (even: a line of vertices in the symmetry plane), upwards
 

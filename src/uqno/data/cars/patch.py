@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial import cKDTree
 
-from uqno.data.cars.surface import Array, Indices, Surface
+from uqno.data.cars.mesh import Array, Indices, Surface
 
 NEIGHBOURS = 12  # faces that a vertex takes its value from
 _LIST = re.compile(r"^\s*(\d+)\s*\n\(\n", re.M)

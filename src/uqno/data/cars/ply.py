@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from uqno.data.cars.surface import Surface
+from uqno.data.cars.mesh import Surface
 
 _TYPES = {
     **dict.fromkeys(("char", "int8"), "i1"),

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqno.data.cars.distance import Domain, distance_on_grid
-from uqno.data.cars.surface import Array, Surface
+from uqno.data.cars.mesh import Array, Surface
 from uqno.data.samples import MEASURES
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqno.data.cars.distance import Domain
+from uqno.data.cars.mesh import Surface
 from uqno.data.cars.ply import read_ply
 from uqno.data.cars.samples import SurfaceSamples, domain_of
-from uqno.data.cars.surface import Surface
 
 # Entries of press.npy that belong to no vertex of the mesh.
 DROPPED = slice(16, 112)

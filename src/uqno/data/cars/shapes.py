@@ -20,7 +20,7 @@ import numpy as np
 
 from uqno.data.cars import grid
 from uqno.data.cars.bodies import draw_parameters
-from uqno.data.cars.surface import Array, Surface
+from uqno.data.cars.mesh import Array, Surface
 
 VERTICES = 3586
 TRIANGLES = 7168

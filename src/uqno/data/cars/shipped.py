@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from uqno.data.cars.distance import Domain
 from uqno.data.cars.generation import Folder
+from uqno.data.cars.mesh import Surface
 from uqno.data.cars.samples import SurfaceSamples
 from uqno.data.cars.shapes import DOMAIN, VERTICES, Shape, names, surface
-from uqno.data.cars.surface import Surface
 from uqno.data.files import read_arrays, write_whole
 
 FORMAT = "uqno cars"

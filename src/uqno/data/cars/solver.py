@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from uqno.data.cars.case import Settings, frontal_area, write_case
+from uqno.data.cars.mesh import Array
 from uqno.data.cars.patch import Patch, at_vertices, read_cells, read_patch
 from uqno.data.cars.shapes import Shape, surface
-from uqno.data.cars.surface import Array
 
 TOOLS = (
     ("blockMesh",),
@@ -106,7 +106,11 @@ def run_tool(command: tuple[str, ...], folder: Path, stop: Event | None = None) 
     log, begin = folder / f"log.{command[0]}", time.monotonic()
     with log.open("wb") as out:
         process = subprocess.Popen(
-            command, cwd=folder, env=environment, stdout=out, stderr=subprocess.STDOUT
+            [*_dies_with_us(), *command],
+            cwd=folder,
+            env=environment,
+            stdout=out,
+            stderr=subprocess.STDOUT,
         )
         try:
             code = _wait(process, stop, begin + TIMEOUT)
@@ -123,6 +127,13 @@ def run_tool(command: tuple[str, ...], folder: Path, stop: Event | None = None) 
     return time.monotonic() - begin
 
 
+@lru_cache(maxsize=1)
+def _dies_with_us() -> tuple[str, ...]:
+    """What to put before a command so that it ends when this process is killed; Linux has it."""
+    found = shutil.which("setpriv")
+    return (found, "--pdeathsig", "KILL") if found else ()
+
+
 def _wait(process: "subprocess.Popen[bytes]", stop: Event | None, deadline: float) -> int:
     while True:
         try:
@@ -131,7 +142,7 @@ def _wait(process: "subprocess.Popen[bytes]", stop: Event | None, deadline: floa
             if stop is not None and stop.is_set():
                 raise InterruptedError("asked to stop") from None
             if time.monotonic() > deadline:
-                raise CarFailed(f"{process.args!r} ran for more than {TIMEOUT:g} s") from None
+                raise CarFailed(f"a tool ran for more than {TIMEOUT:g} s") from None
 
 
 def _reason(log: Path) -> str:
