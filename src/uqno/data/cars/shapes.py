@@ -25,7 +25,7 @@ from uqno.data.cars.mesh import Array, Surface
 VERTICES = 3586
 TRIANGLES = 7168
 # A box that contains every car with some air around; y is symmetric, to mirror cars in it.
-DOMAIN = ((-0.6, 6.0), (-1.4, 1.4), (0.0, 2.6))
+DOMAIN = ((-0.4, 5.5), (-1.3, 1.3), (0.0, 2.3))
 
 # Numbers that every car shares: lengths in metres, shares of the car's length.
 FRONT_TAPER_ENDS, REAR_TAPER_BEGINS = 0.42, 0.55
@@ -34,7 +34,7 @@ DIFFUSER_LENGTH = 0.75
 SILL_HEIGHT, SILL_SLOPE = 0.18, 0.12  # above the underbody; the sides lean in below it
 BELT_ROUNDING = 0.05
 DECK_SLOPE = 0.04
-TABLE = 1500  # positions along the car at which its meridian is tabulated
+TABLE = 6000  # positions along the car at which its meridian is tabulated
 
 
 @dataclass(frozen=True)

@@ -112,11 +112,16 @@ def load(file: str | os.PathLike[str] | None = None) -> CarSet:
         raise ValueError(f"{path} has cars of other parameters than this library's; {HOW}")
     scale = float(arrays["dynamic_pressure"][0])
     pressure = arrays["pressure"].astype(np.float32) * np.float32(scale)
-    if pressure.shape != (len(arrays["indices"]), VERTICES) or not np.isfinite(pressure).all():
-        raise ValueError(
-            f"{path}: pressure must be finite of shape ({len(arrays['indices'])}, {VERTICES}), got "
-            f"{pressure.shape}; {HOW}"
-        )
+    count = len(arrays["indices"])
+    for name, values, width in (
+        ("parameters", arrays["parameters"], len(names())),
+        ("pressure", pressure, VERTICES),
+    ):
+        if values.shape != (count, width) or not np.isfinite(values).all():
+            raise ValueError(
+                f"{path}: {name} must be finite of shape ({count}, {width}), got {values.shape}; "
+                f"{HOW}"
+            )
     return CarSet(
         parameters=arrays["parameters"],
         pressure=pressure,
