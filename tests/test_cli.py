@@ -179,6 +179,22 @@ def test_settings_can_be_looked_at(tmp_path):
     assert json.loads(shown.stdout)["tested_at"] == 421
 
 
+def test_cars_are_made_and_packed(tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from tests.data.cars import fake
+    from uqno.cli import app
+
+    fake.install(monkeypatch.setattr)
+    arguments = ["data", "cars", "--cars", "2", "--workers", "1", "--seed", "3"]
+    arguments += ["--out", str(tmp_path / "cars"), "--pack", str(tmp_path / "cars.npz")]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    assert "2 cars in" in result.output
+    assert "1 refused" in result.output
+    assert (tmp_path / "cars.npz").is_file()
+
+
 def test_darcy_functions_are_made_and_made_once(tmp_path):
     arguments = ("data", "darcy", "--functions", 3, "--resolution", 19, "--keep", "10,19",
                  "--workers", 1, "--out", "d.zarr")  # fmt: skip

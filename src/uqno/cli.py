@@ -301,6 +301,30 @@ def darcy(
     out.print(f"{functions} functions at {keep} in {escape(str(to))}", soft_wrap=True)
 
 
+@data_app.command()
+def cars(
+    count: Annotated[int, typer.Option("--cars", min=1, help="Cars.")] = 611,
+    workers: Annotated[int, typer.Option(min=1, help="Cars at a time, a core each.")] = 2,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    to: Annotated[Path, typer.Option("--out", help="A folder.")] = Path("data/cars"),
+    packed: Annotated[
+        Path | None, typer.Option("--pack", help="Put the cars into one .npz file as well.")
+    ] = None,
+) -> None:
+    """Solve the flow around cars with OpenFOAM; stopped, it goes on when called again."""
+    from uqno.data.cars import generate_cars, pack
+
+    with stages(remembers=3600) as advance:
+        folder = generate_cars(
+            to, count, seed, workers, lambda done, total: advance("cars", done, total)
+        )
+    refused = len(folder.refused(folder.accepted(count)[-1]))
+    out.print(f"{count} cars in {escape(str(to))}, {refused} refused", soft_wrap=True)
+    if packed is not None:
+        pack(to, packed, count)
+        out.print(f"packed into {escape(str(packed))}", soft_wrap=True)
+
+
 @run_app.command("darcy")
 def run_darcy(
     preset: Annotated[str, typer.Option(help="quick, standard or paper.")] = "quick",
@@ -385,8 +409,11 @@ def print_table(table: words.Table, notes: tuple[str, ...]) -> None:
 
 
 @contextmanager
-def stages() -> Iterator[Callable[[str, float, float], None]]:
-    """A bar for each stage of a run on stderr; where that is no terminal, a line now and then."""
+def stages(remembers: float = 30.0) -> Iterator[Callable[[str, float, float], None]]:
+    """A bar for each stage of a run on stderr; where that is no terminal, a line now and then.
+
+    The time left follows the speed of the last seconds that it `remembers`.
+    """
     if not sys.stderr.isatty():
         yield _told_in_lines()
         return
@@ -397,7 +424,8 @@ def stages() -> Iterator[Callable[[str, float, float], None]]:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, speed_estimate_period=remembers) as bar:
         tasks: dict[str, TaskID] = {}
 
         def advance(what: str, done: float, total: float) -> None:

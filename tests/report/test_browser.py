@@ -21,6 +21,7 @@ from uqno.report.planner import needed
 
 NAME = "<script>document.body.dataset.hit = 1</script></script>&lt;run&gt;"
 SHAPE = (SIDE, SIDE)
+LAST = SIDE - 1
 EXPLORER = made_explorer()
 # (method, α, δ): the run's own, others that are stored exactly, and one between two stored ranks.
 LEVELS = [("uqno", 0.1, 0.02), ("laplace", 0.02, 0.05), ("nppc", 0.2, 0.3), ("constant", 0.18, 0.1)]
@@ -120,21 +121,22 @@ def test_the_coverage_of_a_function_and_its_map(tab, function):
 
 def test_the_probe_shows_the_values_at_its_point(tab):
     tab.choose(function=2, **places("mc-dropout", 0.1, 0.1))
-    for x, y in ((3, 20), (12, 0), (23, 23)):
+    for x, y in ((3, 20), (12, 0), (LAST, LAST)):
         tab.point("error", x, y, SHAPE)
         assert_probe(tab, 2, "mc-dropout", x, y)
     tab.page.locator('[data-map="truth"]').focus()
     for key in ("ArrowLeft", "ArrowLeft", "ArrowDown", "Shift+ArrowDown", "ArrowRight", "ArrowUp"):
         tab.page.keyboard.press(key)
-    assert_probe(tab, 2, "mc-dropout", 22, 18)
-    assert tab.text("cut-label") == f"cut at y = {18 / 23:.3f}"
+    x, y = LAST - 1, LAST - 5  # two left, one right; six down, one up
+    assert_probe(tab, 2, "mc-dropout", x, y)
+    assert tab.text("cut-label") == f"cut at y = {y / LAST:.3f}"
 
 
 def assert_probe(tab, function, method, x, y):
     held = EXPLORER["functions"][function]["held"]
     error, radius = (f[held][x, y] for f in fields(method))
     inputs, solutions = (t[held][x, y] for t in truths())
-    assert tab.text("probe-place") == f"{x / 23:.3f}, {y / 23:.3f}"
+    assert tab.text("probe-place") == f"{x / LAST:.3f}, {y / LAST:.3f}"
     assert tab.value("probe-input") == inputs
     assert tab.value("probe-truth") == pytest.approx(solutions, abs=1e-6)
     assert tab.value("probe-prediction") == pytest.approx(solutions - error, abs=2e-6)
@@ -157,15 +159,15 @@ def test_a_finger_moves_the_probe(browser, pages):
 
 def test_the_cut_moves_and_turns(desktop):
     desktop.choose(cut=4)
-    assert desktop.text("cut-label") == f"cut at y = {4 / 23:.3f}"
+    assert desktop.text("cut-label") == f"cut at y = {4 / LAST:.3f}"
     desktop.page.locator("#along-y").click()
     desktop.choose(cut=9)
-    assert desktop.text("cut-label") == f"cut at x = {9 / 23:.3f}"
-    assert desktop.text("probe-place") == f"{9 / 23:.3f}, {4 / 23:.3f}"
+    assert desktop.text("cut-label") == f"cut at x = {9 / LAST:.3f}"
+    assert desktop.text("probe-place") == f"{9 / LAST:.3f}, {4 / LAST:.3f}"
     held = EXPLORER["functions"][0]["held"]
     error, radius = (f[held][9] for f in fields("uqno"))
     missed = int((np.abs(error) > desktop.value("lambda") * radius).sum())
-    assert f"outside at {missed} of 24 nodes" in desktop.text("section-words")
+    assert f"outside at {missed} of {SIDE} nodes" in desktop.text("section-words")
     for chart in ("section", "deviation"):
         assert desktop.page.locator(f"#{chart} circle").count() == missed
 

@@ -1,0 +1,64 @@
+"""Distances against formulas and against VTK, and kept in files."""
+
+import numpy as np
+import pytest
+
+from uqno.data.cars import grid, shapes
+from uqno.data.cars.distance import distance_on_grid, grid_nodes, signed_distance
+from uqno.data.cars.mesh import Surface
+
+LATENT = (14, 8, 8)
+
+
+def box():
+    return Surface(grid.box_points(), grid.triangles())
+
+
+def test_a_box():
+    x = np.random.default_rng(0).uniform(-2, 2, (500, 3))
+    beyond = np.abs(x) - 1
+    outside = np.linalg.norm(np.maximum(beyond, 0), axis=1)
+    exact = np.where(outside > 0, outside, beyond.max(axis=1))
+    np.testing.assert_allclose(signed_distance(box(), x), exact, atol=1e-4)
+
+
+def test_a_ball():
+    cube = grid.box_points(2)
+    ball = Surface(cube / np.linalg.norm(cube, axis=1, keepdims=True), grid.triangles(2))
+    x = np.random.default_rng(1).uniform(-2, 2, (500, 3))
+    np.testing.assert_allclose(signed_distance(ball, x), np.linalg.norm(x, axis=1) - 1, atol=4e-3)
+
+
+@pytest.mark.parametrize("index", [3, 4])
+def test_equals_vtk_around_cars(index):
+    pyvista = pytest.importorskip("pyvista")
+    body = shapes.surface(shapes.draw(0, index))
+    nodes = grid_nodes(shapes.DOMAIN, (20, 9, 8))
+    mesh = pyvista.PolyData.from_regular_faces(body.points, body.triangles)
+    theirs = pyvista.PolyData(nodes).compute_implicit_distance(mesh)["implicit_distance"]
+    ours = signed_distance(body, nodes)
+    assert (ours < 0).sum() > 50
+    np.testing.assert_allclose(ours, theirs, atol=1e-3)
+    # Far away the candidates may miss the nearest triangle by a hair; near the body they do not.
+    near = np.abs(theirs) < 0.3
+    np.testing.assert_allclose(ours[near], theirs[near], atol=2e-5)
+
+
+def test_kept_in_a_file_made_anew_if_damaged(tmp_path, monkeypatch):
+    body = shapes.surface(shapes.draw(0, 1))
+    made = distance_on_grid(body, shapes.DOMAIN, LATENT, tmp_path)
+    assert made.shape == LATENT
+    assert made.dtype == np.float32
+    (file,) = tmp_path.iterdir()
+    with monkeypatch.context() as patch:
+        patch.setattr("uqno.data.cars.distance.signed_distance", None)
+        again = distance_on_grid(body, shapes.DOMAIN, LATENT, tmp_path)
+    np.testing.assert_array_equal(again, made)
+    file.write_bytes(b"half")
+    np.testing.assert_array_equal(distance_on_grid(body, shapes.DOMAIN, LATENT, tmp_path), made)
+    distance_on_grid(body, shapes.DOMAIN, (5, 5, 5), tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_no_points():
+    assert signed_distance(box(), np.empty((0, 3))).shape == (0,)
