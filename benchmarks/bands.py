@@ -31,7 +31,7 @@ EPOCHS, RATE = 25, 5e-3
 def fitted(name: str, train: GridSamples) -> UQNO:
     torch.manual_seed(0)
     if name == "paper":
-        model, crossfit = UQNO(FNO(1, 1), QuantileRadius(floor=1e-3)), None
+        model, crossfit = UQNO(FNO(1, 1), QuantileRadius(floor=1e-3, power=1.0)), None
     else:
         model, crossfit = UQNO(FNO(1, 1), symmetries=square()), 2
     return model.fit(

@@ -113,9 +113,8 @@ class Workshop:
             return UQNO.load(where, features=method.features(self))
         model = method.make(self)
         data = self.half(1) if method.operators[0].startswith("half") else self.train
-        model.fit(
-            data, seed=self.settings.seed, folder=self.folder / "radius" / name, **self.training()
-        )
+        fits = self.folder / "radius" / (method.radius_of or name)
+        model.fit(data, seed=self.settings.seed, folder=fits, **self.training())
         model.save(where)
         return model
 
@@ -134,6 +133,7 @@ class Method:
     passes: networks that a prediction takes, for an estimate of the time.
     features: what E sees beside its inputs, if that is not saved with the model.
     raw: whether the paper's table, or anyone, would use it without calibration.
+    radius_of: another method whose trained radius it has.
     """
 
     operators: tuple[str, ...]
@@ -142,6 +142,7 @@ class Method:
     passes: int
     features: Callable[[Workshop], tuple[Any, ...]] = _nothing
     raw: bool = False
+    radius_of: str | None = None
 
 
 def _radius_fit(settings: Settings) -> dict[str, int]:
@@ -169,7 +170,8 @@ def _second_operator(workshop: Workshop) -> tuple[Any, ...]:
 
 
 METHODS: Mapping[str, Method] = {
-    # Ours: out-of-fold residuals of all the training functions, symmetries, their spread for E.
+    # Ours, the default: out-of-fold residuals of all the training functions, symmetries, their
+    # spread for E, less variation of E.
     "uqno": Method(
         ("symmetric",),
         lambda w: UQNO(w.cross("symmetric"), symmetries=square()),
@@ -179,7 +181,7 @@ METHODS: Mapping[str, Method] = {
     ),
     "uqno-paper": Method(
         ("half",),
-        lambda w: UQNO(w.single("half"), QuantileRadius(floor=NO_FLOOR)),
+        lambda w: UQNO(w.single("half"), QuantileRadius(floor=NO_FLOOR, power=1.0)),
         _half_fit,
         passes=2,
         raw=True,
@@ -226,12 +228,26 @@ METHODS: Mapping[str, Method] = {
         ("plain",), lambda w: UQNO(w.cross("plain"), MeanFieldRadius()), _no_fit, passes=1
     ),
     # Of the ablation alone.
-    "out-of-fold": Method(("plain",), lambda w: UQNO(w.cross("plain")), _radius_fit, passes=2),
+    "out-of-fold": Method(
+        ("plain",),
+        lambda w: UQNO(w.cross("plain"), QuantileRadius(power=1.0)),
+        _radius_fit,
+        passes=2,
+    ),
     "no-spread": Method(
         ("symmetric",),
-        lambda w: UQNO(w.cross("symmetric"), symmetries=square(), spread=False),
+        lambda w: UQNO(
+            w.cross("symmetric"), QuantileRadius(power=1.0), symmetries=square(), spread=False
+        ),
         _radius_fit,
         passes=16,
+    ),
+    "full-variation": Method(
+        ("symmetric",),
+        lambda w: UQNO(w.cross("symmetric"), QuantileRadius(power=1.0), symmetries=square()),
+        _no_fit,
+        passes=16,
+        radius_of="uqno",
     ),
     "constant-symmetric": Method(
         ("symmetric",),
@@ -258,6 +274,7 @@ METHODS: Mapping[str, Method] = {
 ABLATION = (
     "out-of-fold",
     "no-spread",
+    "full-variation",
     "constant-symmetric",
     "half-symmetric",
     "disagreement",
@@ -310,6 +327,7 @@ def jobs(settings: Settings) -> tuple[Job, ...]:
         method = METHODS[name]
         fits = {f"radius/{name}/{f}": count for f, count in method.fits(settings).items()}
         needs = tuple(f"operator/{o}" for o in method.operators)
+        needs += () if method.radius_of is None else (f"model/{method.radius_of}",)
         models.append(Job(f"model/{name}", needs, fits))
     return (*shared, *models)
 
