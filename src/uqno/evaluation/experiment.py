@@ -482,10 +482,10 @@ LADDER = (
     ("ours", "+ less variation of E: ours", "uqno", "grid"),
     ("ours-hoeffding", "ours, the paper's ranks", "uqno", "hoeffding"),
     ("ours-best-t", "ours, its ranks at the best t", "uqno", metrics.BEST_T),
-    ("ours-iid", "ours, ranks for random points", "uqno", "iid"),
+    ("ours-iid", "ours, random points' ranks", "uqno", "iid"),
     ("ours-constant", "ours, a constant radius", "constant-symmetric", "grid"),
     ("ours-half", "ours, half and half split", "half-symmetric", "grid"),
-    ("ours-half-disagreement", "the same, + disagreement of two", "disagreement", "grid"),
+    ("ours-half-disagreement", "the same, + disagreement", "disagreement", "grid"),
 )
 
 

@@ -130,7 +130,7 @@ def ablation_tables(results: Results) -> tuple[Table, ...]:
     return tuple(
         Table(
             title=f"Ablation, alpha = {alpha:g}",
-            columns=("recipe", "ranks", "bandwidth", "calibrated", "times tighter"),
+            columns=("recipe", "ranks", "bandwidth", "calibrated", "tighter"),
             cells=tuple(_ablation_cells(row) for row in rows if row["alpha"] == alpha),
             left=("recipe", "ranks"),
         )
@@ -144,7 +144,7 @@ def _ablation_cells(row: Ablated) -> tuple[str, ...]:
         DESIGNS.get(row["sampling"], row["sampling"]),
         number(row["bandwidth"]) if row["feasible"] else "infeasible",
         percent(row["calibration_percentage"]),
-        number(row["ratio"]),
+        NONE if row["ratio"] is None else f"{row['ratio']:.2f} ×",
     )
 
 
