@@ -181,7 +181,9 @@ def test_the_tradeoff_is_the_curves(made):
         assert line.get_label() == f"α = {curve['alpha']:g}"
     for ax in figure.axes:
         top = max(line.get_ydata().max() for line in ax.lines)
-        assert 0 == ax.get_ylim()[0] < top < ax.get_ylim()[1]
+        bottom = min(line.get_ydata().min() for line in ax.lines)
+        assert ax.get_yscale() == "log"
+        assert ax.get_ylim()[0] < bottom < top < ax.get_ylim()[1]
 
 
 def test_every_panel_has_its_own_tick_labels(made):

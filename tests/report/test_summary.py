@@ -69,7 +69,7 @@ def test_guarantee_and_data_name_their_numbers(made):
     texts = [p["text"] for p in summary({**made, "settings": {"tested_at": 24}})["points"]]
     assert "at least 98 %" in texts[0]
     assert "90 % or more of its 576 points" in texts[0]
-    assert "120 to calibrate, 200 to test on 24 × 24 nodes" in texts[1]
+    assert "120 to calibrate, 100 to test on 24 × 24 nodes" in texts[1]
 
 
 def test_a_record_without_rows_has_a_top_too(made):
