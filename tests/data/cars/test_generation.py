@@ -73,7 +73,8 @@ def test_a_second_call_makes_nothing_and_a_larger_one_adds(tmp_path, faked, monk
 
 
 CHILD = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 sys.path[:0] = [sys.argv[2]]
 from tests.data.cars import fake
 from uqno.data.cars.generation import generate_cars
