@@ -18,34 +18,11 @@ from uqno.conformal import Calibration
 from uqno.operators import Operator
 from uqno.operators.description import MODULES, describe, rebuild
 from uqno.operators.symmetry import Symmetry, by_name
-from uqno.radius import (
-    ComponentsRadius,
-    ConstantRadius,
-    DropoutRadius,
-    EnsembleRadius,
-    LaplaceRadius,
-    MeanFieldRadius,
-    PerturbedPairRadius,
-    QuantileRadius,
-    Radius,
-)
+from uqno.radius import RADII, Radius
 from uqno.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 
 FORMAT = "uqno.model"
 VERSION = 1
-RADII: dict[str, type[Radius]] = {
-    kind.name: kind
-    for kind in (
-        ComponentsRadius,
-        ConstantRadius,
-        DropoutRadius,
-        EnsembleRadius,
-        LaplaceRadius,
-        MeanFieldRadius,
-        PerturbedPairRadius,
-        QuantileRadius,
-    )
-}
 
 
 @dataclass(frozen=True)

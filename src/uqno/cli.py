@@ -345,13 +345,13 @@ def run_darcy(
     if show:
         out.print_json(json.dumps(settings.record()))
         return
-    from uqno.evaluation import experiment
+    from uqno.evaluation import experiment, runs
     from uqno.report.page import make_report
 
     folder = to or Path("runs") / f"darcy-{preset}"
-    made = experiment.Run(settings, folder, data)
-    experiment.claim(made)
-    if experiment.is_done(made):
+    made = runs.Run(settings, folder, data)
+    runs.claim(made)
+    if runs.is_done(made):
         out.print(f"{escape(str(folder))} is done; remove it to run it again", soft_wrap=True)
     else:
         took = experiment.estimate(made, workers or None)

@@ -10,7 +10,7 @@ import torch
 
 from tests.evaluation.simulated import CALIBRATION, CURVES, DELTA, HELD, SIDE, profiles, simulated
 from tests.evaluation.simulated import smooth as smooth_fields
-from uqno.evaluation import experiment, metrics
+from uqno.evaluation import metrics, runs
 from uqno.evaluation.explorer import explorer
 from uqno.evaluation.presets import METHODS, Settings
 
@@ -60,7 +60,7 @@ class SimulatedRun:
 
 
 def loaded(run, name):
-    """Instead of `experiment.loaded`: a model that knows its errors."""
+    """Instead of `runs.loaded`: a model that knows its errors."""
 
     def estimate(sample):
         error, radius = (torch.tensor(f[sample["held"]]) for f in fields(name))
@@ -72,8 +72,8 @@ def loaded(run, name):
 @cache
 def made_explorer(methods=METHODS):
     """The explorer of the simulated run; shared by the tests, so never changed."""
-    kept, experiment.loaded = experiment.loaded, loaded
+    kept, runs.loaded = runs.loaded, loaded
     try:
         return explorer(SimulatedRun(settings=replace(SETTINGS, methods=methods)))
     finally:
-        experiment.loaded = kept
+        runs.loaded = kept

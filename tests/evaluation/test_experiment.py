@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from uqno.conformal import calibrate, coverage
-from uqno.evaluation import experiment, results
-from uqno.evaluation.experiment import Run
+from uqno.evaluation import experiment, metrics, results
+from uqno.evaluation.conclusions import LADDER
 from uqno.evaluation.methods import METHODS, Workshop, jobs, trained
 from uqno.evaluation.presets import METHODS as NAMES
 from uqno.evaluation.presets import Settings
+from uqno.evaluation.runs import Run, loaded
 
 TINY = Settings(
     train=64,
@@ -82,10 +83,10 @@ def test_a_subspace_has_no_bandwidth(finished):
 def test_the_numbers_are_those_of_the_library(finished):
     """The bandwidth of a row, again, from the model, uqno.calibrate and the recorded splits."""
     made, record, _ = finished
-    model = experiment.loaded(made, "uqno-paper")
+    model = loaded(made, "uqno-paper")
     scored = [(e, r) for e, r, _ in model.scored(made.samples("held"))]
     error, radius = (np.array([pair[i] for pair in scored]) for i in (0, 1))
-    learn, test = experiment.metrics.random_splits(130, 60, TINY.splits, TINY.seed)
+    learn, test = metrics.random_splits(130, 60, TINY.splits, TINY.seed)
     widths, shares = [], []
     for cal, new in zip(learn, test, strict=True):
         scale = calibrate(error[cal], radius[cal], 0.1, 0.02).scale
@@ -103,7 +104,7 @@ def test_the_numbers_are_those_of_the_library(finished):
 def test_the_ablation_goes_from_the_paper_to_ours(finished):
     _, record, _ = finished
     names = [row["name"] for row in record["ablation"] if row["alpha"] == 0.1]
-    assert names == [name for name, *_ in experiment.LADDER]
+    assert names == [name for name, *_ in LADDER]
     by_name = {row["name"]: row for row in record["ablation"] if row["alpha"] == 0.1}
     (ours,) = [
         r for r in record["rows"] if r["method"] == "uqno" and r["alpha"] == 0.1 and r["calibrated"]
@@ -121,7 +122,7 @@ def test_calibration_and_test_functions_are_not_trained_on(finished):
     assert sum(map(len, roles)) == len(set().union(*roles)) == 64 + 130
     held = made.samples("held")
     for name in trained(TINY):
-        experiment.loaded(made, name).calibrate(held, 0.1, 0.02)  # refuses what it has seen
+        loaded(made, name).calibrate(held, 0.1, 0.02)  # refuses what it has seen
 
 
 def test_progress_reaches_the_end_of_every_stage(finished):

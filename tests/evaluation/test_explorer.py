@@ -9,8 +9,9 @@ import uqno
 from tests.evaluation import simulated_run
 from tests.evaluation.simulated import CALIBRATION, DELTA, HELD, SIDE
 from tests.evaluation.simulated_run import SimulatedRun, fields, made_explorer, truths
-from uqno.evaluation import experiment
+from uqno.evaluation import runs
 from uqno.evaluation.explorer import (
+    NODES,
     Shelf,
     alpha_ladder,
     chosen,
@@ -19,11 +20,11 @@ from uqno.evaluation.explorer import (
     ranks_of,
     read_explorer,
     reopened,
-    thinning,
     unpacked,
     write_explorer,
 )
 from uqno.evaluation.presets import METHODS, preset
+from uqno.evaluation.results import thinning
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +102,7 @@ def test_the_run_s_own_levels_are_stops_of_the_sliders():
 
 def test_thinning_keeps_both_ends():
     for nodes in (2, 3, 43, 64, 65, 85, 128, 421, 422):
-        step = thinning(nodes)
+        step = thinning(nodes, NODES)
         assert (nodes - 1) % step == 0
         assert (nodes - 1) // step + 1 <= 64
 
@@ -123,7 +124,7 @@ def test_methods_that_predict_alike_share_fields(made):
 
 
 def test_it_is_written_whole_and_read_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(experiment, "loaded", simulated_run.loaded)
+    monkeypatch.setattr(runs, "loaded", simulated_run.loaded)
     told = []
     run = SimulatedRun(tmp_path)
     path = write_explorer(run, lambda *said: told.append(said), shown=3)

@@ -99,12 +99,14 @@ def test_curves_keep_what_is_infeasible_as_nothing_and_targets_leave_it_out():
     assert (found["low"], found["high"]) == ([0.9], [0.99])
 
 
-def test_a_field_is_thinned_from_corner_to_corner():
-    field = np.arange(421.0)[:, np.newaxis] + 1000 * np.arange(421.0)
-    small = results.thinned(field)
-    assert small[0, 0] == field[0, 0]
-    assert small[-1, -1] == field[-1, -1]
-    np.testing.assert_array_equal(results.thinned(field[:43, :43]), field[:43, :43])
+@pytest.mark.parametrize(("nodes", "most"), [(421, 90), (421, 64), (43, 64), (62, 10), (90, 90)])
+def test_a_thinned_side_keeps_both_ends(nodes, most):
+    step = results.thinning(nodes, most)
+    kept = np.arange(nodes)[::step]
+    assert kept[-1] == nodes - 1
+    assert len(kept) <= most
+    smaller = [s for s in range(1, step) if (nodes - 1) % s == 0]
+    assert all(len(range(0, nodes, s)) > most for s in smaller)
 
 
 def test_the_papers_table():

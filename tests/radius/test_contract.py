@@ -6,10 +6,10 @@ import torch
 
 from tests.radius import problems
 from uqno import UQNO
-from uqno._model_files import RADII
 from uqno.operators import Operator
 from uqno.operators.symmetry import reflection, square
 from uqno.radius import (
+    RADII,
     ComponentsRadius,
     ConstantRadius,
     DropoutRadius,

@@ -24,10 +24,10 @@ from uqno.conformal.words import ordinal
 from uqno.data.files import write_whole
 from uqno.evaluation import results as records
 from uqno.evaluation.profile import Profile
-from uqno.evaluation.results import LABELS
+from uqno.evaluation.results import LABELS, thinning
 
 if TYPE_CHECKING:
-    from uqno.evaluation.experiment import Run
+    from uqno.evaluation.runs import Run
 
 Array = NDArray[Any]
 Reals = NDArray[np.float64]
@@ -221,18 +221,6 @@ def chosen(coverage: Reals, score: Reals, most: int = SHOWN) -> list[tuple[int, 
     return sorted(found, key=lambda f: first.index(f[1]) if f[1] in first else len(first))
 
 
-def thinning(nodes: int, most: int = NODES) -> int:
-    """Every how many-th node is stored, so that both ends of a side are.
-
-    >>> thinning(43), thinning(421)
-    (1, 7)
-    """
-    step = max(1, -(-(nodes - 1) // (most - 1)))
-    while (nodes - 1) % step:
-        step += 1
-    return step
-
-
 # --- from a run -----------------------------------------------------------------------------
 
 Progress = Callable[[str, float, float], None]
@@ -312,10 +300,10 @@ def _functions(
     progress: Progress,
 ) -> list[Shown]:
     """Each chosen function and what every method says of it; a model is read once."""
-    from uqno.evaluation.experiment import loaded
+    from uqno.evaluation.runs import loaded
 
     data = run.samples("held")
-    thin = slice(None, None, thinning(run.settings.tested_at))
+    thin = slice(None, None, thinning(run.settings.tested_at, NODES))
     samples = {held: data[held] for held, _ in picks}
     views: dict[int, dict[str, View]] = {held: {} for held, _ in picks}
     total = len(picks) * len(profiles)
@@ -346,8 +334,8 @@ def _functions(
 
 def reopened(folder: str | Path, data: str | Path) -> Run | None:
     """The run of a folder, for more to be made of it; None where its models or data are gone."""
-    from uqno.evaluation.experiment import Run
     from uqno.evaluation.presets import Settings
+    from uqno.evaluation.runs import Run
 
     folder = Path(folder)
     if not (folder / "settings.json").is_file() or not (folder / "results.json").is_file():

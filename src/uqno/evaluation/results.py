@@ -271,17 +271,18 @@ def quoted(task: str) -> list[Quoted]:
     ]
 
 
-def thinned(field: Any, most: int = 85) -> Reals:
-    """Every s-th point of a field, (rows, columns), so that no side has more than `most`.
+def thinning(nodes: int, most: int) -> int:
+    """The smallest s for which every s-th of `nodes` are at most `most`, both ends among them.
 
     The record of nine methods at 421 × 421 would be 30 MB, and no figure has so many dots.
 
-    >>> thinned(np.zeros((421, 421))).shape
-    (85, 85)
+    >>> thinning(43, 64), thinning(421, 64)
+    (1, 7)
     """
-    values = np.asarray(field, dtype=np.float64)
-    step = -(-max(values.shape) // most)
-    return values[::step, ::step]
+    step = max(1, -(-(nodes - 1) // (most - 1)))
+    while (nodes - 1) % step:
+        step += 1
+    return step
 
 
 # --- files ----------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from uqno.radius.laplace import LaplaceRadius
 from uqno.radius.quantile import QuantileRadius
 
 __all__ = [
+    "RADII",
     "ComponentsRadius",
     "ConstantRadius",
     "Disagreement",
@@ -22,3 +23,18 @@ __all__ = [
     "Radius",
     "Residuals",
 ]
+
+RADII: dict[str, type[Radius]] = {
+    kind.name: kind
+    for kind in (
+        ComponentsRadius,
+        ConstantRadius,
+        DropoutRadius,
+        EnsembleRadius,
+        LaplaceRadius,
+        MeanFieldRadius,
+        PerturbedPairRadius,
+        QuantileRadius,
+    )
+}
+"""By the name that a saved model has them under."""

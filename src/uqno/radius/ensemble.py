@@ -96,7 +96,19 @@ class OtherOperators(nn.ModuleList):
         self.extend(rebuild(described) for described in saved)
 
 
-class EnsembleRadius(SpreadRadius):
+class WithOthers(FlooredRadius):
+    """A radius made of the base and other operators."""
+
+    operators: OtherOperators
+
+    def restore(
+        self, base: Operator, saved: Mapping[str, Any], state: Mapping[str, Tensor]
+    ) -> None:
+        self.operators.restore(saved["operators"])
+        self.load_state_dict(state)
+
+
+class EnsembleRadius(WithOthers, SpreadRadius):
     """E = max(floor, multiplier · deviation over members); centre their mean. One is the base.
 
     members: with the base, at least 2. `fit` trains the others like it, from other initial weights
@@ -125,12 +137,6 @@ class EnsembleRadius(SpreadRadius):
         config["floor"] = self.floor_share
         return {"config": config, "operators": self.operators.saved()}
 
-    def restore(
-        self, base: Operator, saved: Mapping[str, Any], state: Mapping[str, Tensor]
-    ) -> None:
-        self.operators.restore(saved["operators"])
-        self.load_state_dict(state)
-
     def fit(self, base: Base, residuals: Residuals, options: Options) -> None:
         self.measure(residuals)
         if not self.operators.given:
@@ -142,7 +148,7 @@ class EnsembleRadius(SpreadRadius):
         yield from self.operators.answers(base, batch)
 
 
-class PerturbedPairRadius(FlooredRadius):
+class PerturbedPairRadius(WithOthers):
     """E = max(floor, ‖Ĝ(a)(x) − G̃(a)(x)‖), G̃ trained like the base on labels with noise.
 
     noise: its deviation, as a share of that of the label itself over its points.
@@ -171,12 +177,6 @@ class PerturbedPairRadius(FlooredRadius):
     def saved(self) -> dict[str, Any]:
         config = {"noise": self.noise, "floor": self.floor_share}
         return {"config": config, "operators": self.operators.saved()}
-
-    def restore(
-        self, base: Operator, saved: Mapping[str, Any], state: Mapping[str, Tensor]
-    ) -> None:
-        self.operators.restore(saved["operators"])
-        self.load_state_dict(state)
 
     def fit(self, base: Base, residuals: Residuals, options: Options) -> None:
         self.measure(residuals)

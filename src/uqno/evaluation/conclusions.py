@@ -1,0 +1,194 @@
+"""What a finished run says: the table's rows, the ablation, all that figures are drawn from."""
+
+from __future__ import annotations
+
+import json
+import platform
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqno.data.generation import cores
+from uqno.evaluation import metrics, results
+from uqno.evaluation.methods import METHODS, train_seconds, trained
+from uqno.evaluation.profile import Profile
+from uqno.evaluation.results import Results, thinning
+from uqno.evaluation.runs import DELTAS, Run, loaded, now
+
+Reals = NDArray[np.float64]
+
+PANEL_NODES = 90  # at most so many nodes a side in the figures' fields
+VERSIONS = ("uqno", "torch", "numpy", "scipy", "zarr")
+
+
+def conclude(made: Run, preset: str, command: str) -> Results:
+    """All numbers and all that figures are drawn from."""
+    s = made.settings
+    profiles = {name: made.profile(name) for name in trained(s)}
+    shown = {name: profiles[name] for name in s.methods}
+    started = json.loads((made.folder / "settings.json").read_text(encoding="utf8"))["started"]
+    swept = {
+        (name, alpha): metrics.sweep(
+            shown[name], alpha, DELTAS, calibration=s.calibration, splits=s.splits, seed=s.seed
+        )
+        for name in s.methods
+        for alpha in s.curve_alphas
+    }
+    first_test = s.calibration
+    panel, section = pictures(made, shown, first_test)
+    return Results(
+        format=results.FORMAT,
+        format_version=results.VERSION,
+        task="darcy",
+        preset=preset,
+        command=command,
+        started=started,
+        finished=now(),
+        settings=s.record(),
+        versions={"python": platform.python_version(), **{v: version(v) for v in VERSIONS}},
+        machine=f"{platform.machine()}, {cores()} cores",
+        split={"train": s.train, "calibration": s.calibration, "test": s.test},
+        rows=rows(made, shown),
+        ablation=ablation(made, profiles) if s.ablation else [],
+        curves=[results.curve(name, some) for (name, _), some in swept.items()],
+        targets=[results.targets(name, some) for (name, _), some in swept.items()],
+        panel=panel,
+        section=section,
+        paper=results.quoted("darcy"),
+    )
+
+
+def rows(made: Run, profiles: dict[str, Profile]) -> list[results.Row]:
+    """Each method raw, where anyone would use it so, and calibrated, at every α."""
+    s, found = made.settings, []
+    for name, held in profiles.items():
+        told = made.told(name)
+        explained = np.array([share for part in told for share in part.get("explained", ())])
+        more: dict[str, Any] = {
+            "train_seconds": train_seconds(made.folder, name, s),
+            "calibrate_seconds": sum(p["all"] for p in told) / s.held_out * s.calibration,
+            "predict_seconds": sum(p["predict"] for p in told) / s.held_out,
+            "share_of_variance": float(explained.mean()) if explained.size else None,
+        }
+        for alpha in s.alphas:
+            if METHODS[name].raw:
+                measured = metrics.raw(held, alpha, s.delta)
+                if explained.size:
+                    measured = _subspace(measured, explained)
+                found.append(results.row(name, measured, **more))
+            for sampling in ("hoeffding", "grid") if name == "uqno-paper" else ("grid",):
+                measured = _calibrated(made, held, alpha, sampling)
+                found.append(results.row(name, measured, **more))
+    return found
+
+
+def _subspace(measured: metrics.Measured, explained: Reals) -> metrics.Measured:
+    """A subspace has no width; the paper calls a function covered by the share of its error
+    energy inside."""
+    share = float((explained >= 1 - measured.alpha).mean())
+    return metrics.Measured(
+        alpha=measured.alpha,
+        delta=measured.delta,
+        sampling=measured.sampling,
+        calibrated=False,
+        feasible=True,
+        calibration_percentage=share,
+        interval=metrics.exact_interval(share, explained.size),
+        coverage=float(explained.mean()),
+    )
+
+
+def _calibrated(made: Run, held: Profile, alpha: float, sampling: str) -> metrics.Measured:
+    s = made.settings
+    return metrics.calibrated(
+        held, alpha, s.delta, sampling, calibration=s.calibration, splits=s.splits, seed=s.seed
+    )
+
+
+LADDER = (
+    # (name, what it is, model, ranks): one ingredient after the other, then each left out alone.
+    ("paper", "the paper's recipe", "uqno-paper", "hoeffding"),
+    ("best-t", "its ranks at the best t", "uqno-paper", metrics.BEST_T),
+    ("iid", "ranks for random points", "uqno-paper", "iid"),
+    ("grid", "ranks for the grid", "uqno-paper", "grid"),
+    ("out-of-fold", "+ out-of-fold residuals", "out-of-fold", "grid"),
+    ("symmetries", "+ symmetries", "no-spread", "grid"),
+    ("spread", "+ their spread for E", "full-variation", "grid"),
+    ("ours", "+ less variation of E: ours", "uqno", "grid"),
+    ("ours-hoeffding", "ours, the paper's ranks", "uqno", "hoeffding"),
+    ("ours-best-t", "ours, its ranks at the best t", "uqno", metrics.BEST_T),
+    ("ours-iid", "ours, random points' ranks", "uqno", "iid"),
+    ("ours-constant", "ours, a constant radius", "constant-symmetric", "grid"),
+    ("ours-half", "ours, half and half split", "half-symmetric", "grid"),
+    ("ours-half-disagreement", "the same, + disagreement", "disagreement", "grid"),
+)
+
+
+def ablation(made: Run, profiles: dict[str, Profile]) -> list[results.Ablated]:
+    """What each ingredient contributes, at every α; the ratio is to the paper's recipe.
+
+    Where its ranks are infeasible, to the same with ranks for the grid.
+    """
+    found = []
+    for alpha in made.settings.alphas:
+        recipes = {
+            name: (label, _calibrated(made, profiles[model], alpha, sampling))
+            for name, label, model, sampling in LADDER
+        }
+        found += results.ablated(recipes, "paper" if recipes["paper"][1].feasible else "grid")
+    return found
+
+
+def pictures(
+    made: Run, profiles: dict[str, Profile], which: int
+) -> tuple[results.Panel, results.Section]:
+    """One test function, chosen by its place alone, under every method; and a cut through ours."""
+    s, alpha = made.settings, made.settings.alphas[0]
+    sample = made.samples("held")[which]
+    nodes = sample["u"].shape[-1]
+    step = thinning(nodes, PANEL_NODES)
+    methods, cut, prediction = [], None, None
+    for name, held in profiles.items():
+        measured = _calibrated(made, held, alpha, "grid")
+        raw = not measured.feasible or measured.scale is None
+        scale = 1.0 if measured.scale is None else measured.scale
+        model = loaded(made, name)
+        estimate = model.estimate(sample)
+        center = estimate.center[0, 0].double().numpy()
+        radius = estimate.radius[0].double().numpy()
+        error = np.abs(sample["u"][0].double().numpy() - center)
+        radius *= scale
+        methods.append(
+            results.PanelMethod(
+                method=name,
+                label=results.LABELS[name],
+                calibrated=not raw,
+                error=error[::step, ::step].tolist(),
+                radius=radius[::step, ::step].tolist(),
+                coverage=float((error <= radius).mean()),
+            )
+        )
+        if prediction is None or name == "uqno":
+            prediction, cut = center, (center[nodes // 2], radius[nodes // 2])
+    if prediction is None or cut is None:
+        raise ValueError("no methods to show: settings.methods is empty")
+    truth = sample["u"][0].double().numpy()
+    panel = results.Panel(
+        alpha=alpha,
+        delta=s.delta,
+        input=sample["a"][0, ::step, ::step].tolist(),
+        truth=truth[::step, ::step].tolist(),
+        prediction=prediction[::step, ::step].tolist(),
+        methods=methods,
+    )
+    middle, half = cut
+    section = results.Section(
+        x=np.linspace(0, 1, nodes)[::step].tolist(),
+        truth=truth[nodes // 2, ::step].tolist(),
+        center=middle[::step].tolist(),
+        lower=(middle - half)[::step].tolist(),
+        upper=(middle + half)[::step].tolist(),
+    )
+    return panel, section
