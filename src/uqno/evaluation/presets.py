@@ -34,7 +34,7 @@ class Settings:
     trained_at: int = 43
     tested_at: int = 43
     """Nodes a side at which bands are calibrated and tested."""
-    modes: int = 12
+    modes: int = 20
     width: int = 32
     layers: int = 4
     epochs: int = 25
@@ -113,6 +113,7 @@ PRESETS: Mapping[str, Settings] = {
         train=600,
         calibration=200,
         test=400,
+        modes=12,
         epochs=10,
         methods=("uqno", "uqno-paper", "mc-dropout", "laplace", "nppc", "constant"),
         ablation=False,
@@ -121,6 +122,7 @@ PRESETS: Mapping[str, Settings] = {
     "paper": Settings(
         train=5000,
         test=500,
+        modes=12,
         epochs=15,
         solved_at=421,
         tested_at=421,
