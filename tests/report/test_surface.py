@@ -72,7 +72,8 @@ def projected(tab, held, axes):
     view = stage(tab).locator("canvas").evaluate("(c) => [c.clientWidth, c.clientHeight]")
     points = body(held).points
     low, high = points.min(axis=0), points.max(axis=0)
-    scale = min(view[0] / 1.04, view[1] / 0.64) / np.linalg.norm(high - low)
+    zoom = angles(tab)[2]
+    scale = zoom * min(view[0] / 1.04, view[1] / 0.64) / np.linalg.norm(high - low)
     right, up, _ = scale * axes @ (points - (low + high) / 2).T
     return view[0] / 2 + right, view[1] / 2 - up, body(held).normals @ axes[2]
 

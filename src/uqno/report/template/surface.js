@@ -3,8 +3,14 @@
 // triangles, the same picture in every browser, and a probe that reads its vertex off the buffer.
 
 const FIELDS = ["truth", "prediction", "error", "radius", "covered"];
-// The camera's place in degrees: azimuth around z, 0 before the nose; elevation over the ground.
-const PRESETS = { Front: [0, 0], Side: [90, 0], Rear: [180, 0], Above: [90, 90] };
+// The camera's place in degrees: azimuth around z, 0 before the nose; elevation over the ground. The
+// body is long, so its ends are shown nearer.
+const PRESETS = {
+  Front: { azimuth: 0, elevation: 0, zoom: 1.75 },
+  Side: { azimuth: 90, elevation: 0 },
+  Rear: { azimuth: 180, elevation: 0, zoom: 1.75 },
+  Above: { azimuth: 90, elevation: 90 },
+};
 const START = { azimuth: 52, elevation: 22, zoom: 1, x: 0, y: 0 }; // x, y: the middle of the view, m
 const TURNS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const SHADES = 256; // of a palette
@@ -15,14 +21,16 @@ const FINE = 2; // pixels of a picture at rest per pixel of the page, against ja
 
 const camera = { ...START };
 const big = {}; // what the large views show: buffers of `seenBy`
-const small = {};
+const small = {}; // what the buttons of the fields show
+const painted = new Map(); // the values and the palette of each canvas
 let resting = 0;
 let frame = 0;
 
 const onSurface = {
   help:
     "Drag to turn (with Shift: to move), pinch or click and turn the wheel to zoom; point or tap to probe. With " +
-    "the keyboard: arrows turn, Shift and arrows move the probe from vertex to vertex, + and − zoom, 0 resets.",
+    "the keyboard: arrows turn, Shift and arrows move the probe from vertex to vertex, + and − zoom, 0 resets. " +
+    `Shading darkens colours by up to ${100 - 100 * DARKEST} %; without it they are those of the scale.`,
   start() {
     $("surface").hidden = false;
     state.vertex = frontmost(meshOf(state.function));
@@ -271,10 +279,9 @@ function makeSurface() {
   );
   $("stages").replaceChildren(makeStage(0), makeStage(1));
   $("presets").replaceChildren(
-    ...Object.entries(PRESETS).map(([name, [azimuth, elevation]]) => {
-      const look = () => turned({ ...START, azimuth, elevation });
-      return make("button", { type: "button", onclick: look }, name);
-    }),
+    ...Object.entries(PRESETS).map(([name, side]) =>
+      make("button", { type: "button", onclick: () => turned({ ...START, ...side }) }, name),
+    ),
   );
   $("zoom-in").addEventListener("click", () => zoomed(1.25));
   $("zoom-out").addEventListener("click", () => zoomed(0.8));
@@ -299,6 +306,7 @@ function makeStage(which) {
       onkeydown: stageKeyed,
     },
     make("canvas"),
+    draw("svg", { class: "triad", viewBox: "-32 -32 64 64", "aria-hidden": "true" }),
     make("i", { class: "pin" }),
   );
   // The page scrolls over a view until it is clicked; two fingers on a pad come as Ctrl and wheel.
@@ -309,13 +317,11 @@ function makeStage(which) {
 // The colours of the chosen function under the chosen methods; then the picture.
 function showSurface() {
   const range = limits();
-  const painted = (held, field) => ({
-    values: held[field],
-    palette: paletteOf(field, held[field], range[field]),
-  });
+  const paintWith = (canvas, values, field) =>
+    painted.set(canvas, { values, palette: paletteOf(field, values, range[field]) });
   for (const button of $("surface-fields").children) {
     button.setAttribute("aria-pressed", button.dataset.field === state.field);
-    button.firstChild.painted = painted(compared[0], button.dataset.field);
+    paintWith(button.firstChild, compared[0][button.dataset.field], button.dataset.field);
   }
   for (const view of $("stages").children) {
     const held = compared[view.dataset.which];
@@ -326,7 +332,7 @@ function showSurface() {
       MAPS[state.field].title,
       make("small", {}, own ? ` · ${explorer.methods[held.method].label}` : ""),
     );
-    view.lastChild.firstChild.painted = painted(held, state.field);
+    paintWith(view.lastChild.firstChild, held[state.field], state.field);
   }
   $("stages").classList.toggle("two", compared.length > 1);
   const shown = compared.map((held) => held[state.field]);
@@ -342,11 +348,24 @@ function drawSurface(detail) {
     const canvases = [...host.querySelectorAll("canvas")].filter(shown);
     const [width, height] = [canvases[0].clientWidth, canvases[0].clientHeight].map((x) => detail * x);
     seenBy(mesh, width, height, buffers);
-    for (const canvas of canvases) paintSurface(canvas, buffers, mesh, canvas.painted);
+    for (const canvas of canvases) paintSurface(canvas, buffers, mesh, painted.get(canvas));
   }
   const { azimuth, elevation, zoom } = camera;
   $("camera").textContent = `azimuth ${azimuth.toFixed(0)}°, elevation ${elevation.toFixed(0)}°, zoom ${tidy(zoom, 3)}`;
+  for (const triad of $("stages").querySelectorAll(".triad")) drawTriad(triad);
   placePins();
+}
+
+// The directions of x (from nose to tail), y and z, the nearest last and so on top.
+function drawTriad(host) {
+  const [right, up, back] = axes();
+  const order = [0, 1, 2].sort((d, e) => back[d] - back[e]);
+  host.replaceChildren(
+    ...order.flatMap((d) => [
+      draw("line", { x2: 20 * right[d], y2: -20 * up[d], stroke: "currentColor", "stroke-width": 2 }),
+      draw("text", { x: 27 * right[d], y: 4 - 27 * up[d], "text-anchor": "middle" }, "xyz"[d]),
+    ]),
+  );
 }
 
 // The mark of the probe; hollow where the surface hides its vertex.
