@@ -56,7 +56,14 @@ def look(tab, side):
     rested(tab)
 
 
+def drawn(tab):
+    """What was asked for before is in the next frame."""
+    tab.page.evaluate("() => new Promise((done) => requestAnimationFrame(done))")
+
+
 def rested(tab):
+    """The fine picture, which follows the coarse ones of a movement."""
+    drawn(tab)
     tab.page.wait_for_function(
         """() => [...document.querySelectorAll(".map:not([hidden]) > .stage canvas")].every(
         (c) => c.width === 2 * c.clientWidth)"""
@@ -174,7 +181,7 @@ def test_a_second_method_shares_scale_and_camera(desktop):
 
 def angles(tab):
     """Azimuth, elevation and zoom, as the page says them."""
-    tab.page.wait_for_timeout(60)  # a frame
+    drawn(tab)
     return [float(x) for x in re.findall(r"-?[\d.]+", tab.text("camera"))]
 
 

@@ -135,7 +135,8 @@ function drawMaps() {
       field === "covered"
         ? (x) => two[x]
         : (x) => shade(MAPS[field].colours, (x - low) / (high - low || 1));
-    const note = compared.length > 1 && BESIDE.includes(field) ? explorer.methods[held.method].label : MAPS[field].note;
+    const sided = compared.length > 1 && BESIDE.includes(field);
+    const note = sided ? explorer.methods[held.method].label : MAPS[field].note;
     title.lastChild.textContent = note ? ` · ${note}` : "";
     paint(square.firstChild, values, colour);
     legend(key, field, values, low, high);

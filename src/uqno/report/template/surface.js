@@ -28,8 +28,9 @@ let frame = 0;
 
 const onSurface = {
   help:
-    "Drag to turn (with Shift: to move), pinch or click and turn the wheel to zoom; point or tap to probe. With " +
-    "the keyboard: arrows turn, Shift and arrows move the probe from vertex to vertex, + and − zoom, 0 resets. " +
+    "Drag to turn (with Shift: to move), pinch or click and turn the wheel to zoom; point or tap to probe. " +
+    "By keyboard: arrows turn, Shift and arrows move the probe from vertex to vertex, + and − zoom, 0 " +
+    "resets. " +
     `Shading darkens colours by up to ${100 - 100 * DARKEST} %; without it they are those of the scale.`,
   start() {
     $("surface").hidden = false;
@@ -199,7 +200,7 @@ function lit(mesh, width, height) {
   const frameOf = axes(),
     at = projected(mesh, frameOf, width, height),
     shaded = $("shading").checked;
-  const lamp = [0, 1, 2].map((d) => LAMP[0] * frameOf[0][d] + LAMP[1] * frameOf[1][d] + LAMP[2] * frameOf[2][d]);
+  const lamp = [0, 1, 2].map((d) => frameOf.reduce((sum, axis, i) => sum + LAMP[i] * axis[d], 0));
   const found = new Float64Array((mesh.points.length / 3) * 4);
   for (let i = 0; i < mesh.points.length / 3; i++) {
     const light = shaded ? Math.max(0, along(mesh.normals, 3 * i, lamp)) : 1;
@@ -351,7 +352,8 @@ function drawSurface(detail) {
     for (const canvas of canvases) paintSurface(canvas, buffers, mesh, painted.get(canvas));
   }
   const { azimuth, elevation, zoom } = camera;
-  $("camera").textContent = `azimuth ${azimuth.toFixed(0)}°, elevation ${elevation.toFixed(0)}°, zoom ${tidy(zoom, 3)}`;
+  $("camera").textContent =
+    `azimuth ${azimuth.toFixed(0)}°, elevation ${elevation.toFixed(0)}°, zoom ${tidy(zoom, 3)}`;
   for (const triad of $("stages").querySelectorAll(".triad")) drawTriad(triad);
   placePins();
 }
