@@ -398,9 +398,11 @@ function turned(change) {
   camera.elevation = Math.min(90, Math.max(-90, camera.elevation));
   camera.zoom = Math.min(20, Math.max(0.5, camera.zoom));
   cancelAnimationFrame(frame);
-  frame = requestAnimationFrame(() => drawSurface(1));
   clearTimeout(resting);
-  resting = setTimeout(() => drawSurface(FINE), 150);
+  frame = requestAnimationFrame(() => {
+    drawSurface(1);
+    resting = setTimeout(() => drawSurface(FINE), 150); // from here, or a late frame would be the last
+  });
 }
 
 // By a factor, keeping what is dx and dy pixels from the middle where it is.
