@@ -113,6 +113,12 @@ def test_packing():
     assert unpacked(packed([1.5, np.inf])).tolist() == [1.5, np.inf]
     with pytest.raises(ValueError, match="not finite"):
         packed([1.0, np.nan], "uint8")
+    corners = packed([[0, 1, 65535]], "index16")
+    assert (corners["low"], corners["high"], corners["shape"]) == (0, 65535, [1, 3])
+    assert unpacked(corners).tolist() == [[0, 1, 65535]]
+    for wrong in (-1, 65536, 0.5, np.nan):
+        with pytest.raises(ValueError, match="index16 holds whole numbers"):
+            packed([wrong], "index16")
     shelf = Shelf()
     assert [shelf.put(np.arange(3) * x) for x in (1, 2, 1)] == [0, 1, 0]
     assert len(shelf.fields) == 2

@@ -54,7 +54,8 @@ class Packed(TypedDict):
     """An array as base64: little-endian float32, or integers 0 … top that run from low to high."""
 
     kind: str
-    """"float32", "uint16", "uint8", or "constant": low everywhere, no data."""
+    """"float32", "uint16", "uint8", "index16": whole numbers 0 … 65535 as they are, or
+    "constant": low everywhere, no data."""
     shape: list[int]
     low: float
     high: float
@@ -146,6 +147,8 @@ def packed(values: Any, kind: str = "float32") -> Packed:
     [[1.0, 2.0]]
     """
     x = np.asarray(values, dtype=np.float64)
+    if kind == "index16":
+        return _indices(x)
     finite = x[np.isfinite(x)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
     if kind != "float32":
@@ -159,15 +162,25 @@ def packed(values: Any, kind: str = "float32") -> Packed:
     return Packed(kind=kind, shape=list(x.shape), low=low, high=high, data=data)
 
 
+def _indices(x: Reals) -> Packed:
+    """Corners of triangles: exact, so that any number that is no index is refused."""
+    top = np.iinfo(np.uint16).max
+    if not ((x >= 0) & (x <= top) & (x == np.floor(x))).all():
+        raise ValueError(f"index16 holds whole numbers 0 … {top}, got others: pack as float32")
+    data = b64encode(x.astype("<u2").tobytes()).decode("ascii")
+    return Packed(kind="index16", shape=list(x.shape), low=0.0, high=float(top), data=data)
+
+
 def unpacked(held: Packed) -> Reals:
     """What a page reads out of `packed`."""
     if held["kind"] == "constant":
         return np.full(held["shape"], held["low"])
-    kind = np.dtype(held["kind"]).newbyteorder("<")
+    name = "uint16" if held["kind"] == "index16" else held["kind"]
+    kind = np.dtype(name).newbyteorder("<")
     x = np.frombuffer(b64decode(held["data"]), dtype=kind).reshape(held["shape"]).astype(float)
     if held["kind"] == "float32":
         return np.asarray(x)
-    top = np.iinfo(held["kind"]).max
+    top = np.iinfo(name).max
     return np.asarray(held["low"] + x * ((held["high"] - held["low"]) / top))
 
 

@@ -34,8 +34,8 @@ Progress = Callable[[str, float, float], None]
 PAGE_FILE: Final = "report.html"
 # One script, each part after those that it needs.
 SCRIPTS: Final = (
-    "elements", "arrays", "conformal", "charts", "table", "explorer", "maps", "section", "tradeoff",
-    "planner", "downloads", "start",
+    "elements", "arrays", "conformal", "charts", "table", "explorer", "maps", "section", "surface",
+    "tradeoff", "planner", "downloads", "start",
 )  # fmt: skip
 SHADES: Final = 32  # of a colour map; the page interpolates
 CAPTIONS: Final = {

@@ -92,6 +92,8 @@ def _to_remember(ours: Row, paper: Row | None) -> tuple[str, str, str]:
 def _guarantee(results: Results, ours: Row) -> Point:
     side = results["settings"].get("tested_at")
     points = f"its {side * side} points" if isinstance(side, int) else "its points"
+    if results["task"] == "cars":
+        points = "its vertices"
     return Point(
         title="What is guaranteed",
         text=(
