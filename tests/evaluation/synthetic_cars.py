@@ -1,12 +1,12 @@
-"""Cars with a pressure that a formula gives, in a packed file: what a run needs, without a solver."""
+"""Cars with a pressure that a formula gives, in a packed file: no solver is needed."""
 
 import json
 
 import numpy as np
 
 from uqno.data.cars import draw, surface
-from uqno.data.cars.shipped import FORMAT, FORMAT_VERSION
 from uqno.data.cars.shapes import names
+from uqno.data.cars.shipped import FORMAT, FORMAT_VERSION
 
 DYNAMIC = 240.0
 

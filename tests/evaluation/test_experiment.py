@@ -185,7 +185,9 @@ def test_jobs_cover_what_methods_need():
         "plain/fold-1": 1000,
         "plain/final": 2000,
     }
-    assert "model/no-spread" not in {job.name for job in jobs(replace(DarcySettings(), ablation=False))}
+    assert "model/no-spread" not in {
+        job.name for job in jobs(replace(DarcySettings(), ablation=False))
+    }
 
 
 def test_two_seeds_give_two_operators(tmp_path):

@@ -27,8 +27,8 @@ def test_every_preset_is_feasible_at_its_points(name):
 
 
 def test_changes_take_the_kind_of_what_they_replace():
-    changed = preset("darcy", "quick", ["epochs=3", "learning_rate=1e-2", "alphas=0.2, 0.1", "ablation=true",
-                               "methods=uqno"])  # fmt: skip
+    changes = ["epochs=3", "learning_rate=1e-2", "alphas=0.2, 0.1", "ablation=true", "methods=uqno"]
+    changed = preset("darcy", "quick", changes)
     assert (changed.epochs, changed.learning_rate) == (3, 0.01)
     assert changed.alphas == (0.2, 0.1)
     assert changed.ablation is True

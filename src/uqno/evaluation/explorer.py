@@ -370,7 +370,9 @@ def reopened(folder: str | Path, data: str | Path | None) -> Run | None:
     if data is None:
         started = json.loads((folder / "settings.json").read_text(encoding="utf8"))
         data = started.get("data", {}).get("source")
-    run = Run(recorded(record["task"], record["settings"]), folder, None if data is None else Path(data))
+    run = Run(
+        recorded(record["task"], record["settings"]), folder, None if data is None else Path(data)
+    )
     parts = [run.folder / "models" / name / "model.json" for name in run.settings.methods]
     parts += [run.chunk_file(name, c) for name in run.settings.methods for c in run.chunks()]
     try:

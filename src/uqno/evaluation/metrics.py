@@ -284,9 +284,7 @@ def _over_test(
     return float(covered[test, column].mean()), float(score[test, column].mean())
 
 
-def _by_area(
-    profile: Profile, request: Request, scales: Reals, test: Integers
-) -> dict[str, float]:
+def _by_area(profile: Profile, request: Request, scales: Reals, test: Integers) -> dict[str, float]:
     """What the same scales cover of the area of test functions."""
     if profile.area is None:
         return {}

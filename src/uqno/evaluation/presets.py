@@ -124,11 +124,12 @@ class CarSettings(Settings):
     """Nodes of the grid around the car, along each axis."""
     modes: tuple[int, ...] = (12, 6, 4)
     """Frequencies along each axis of that grid."""
-    neighbours: tuple[int, ...] = (8, 8)
+    neighbours: tuple[int, ...] = (4, 8)
     """Surface points that a node listens to, and nodes that a surface point listens to."""
     epochs: int = 20
     batch_size: int = 4
     learning_rate: float = 2e-3
+    members: int = 3
     alphas: tuple[float, ...] = (0.12, 0.04)
     curve_alphas: tuple[float, ...] = (0.04, 0.08, 0.12, 0.2)
 
@@ -141,8 +142,8 @@ class CarSettings(Settings):
         for nodes, modes in zip(self.latent, self.modes, strict=True):
             if nodes <= modes:
                 raise ValueError(
-                    f"latent = {self.latent} is too coarse for modes = {self.modes}: give each axis "
-                    "more nodes than modes"
+                    f"latent = {self.latent} is too coarse for modes = {self.modes}: give each "
+                    "axis more nodes than modes"
                 )
 
 
@@ -194,8 +195,8 @@ PRESETS: Mapping[str, Mapping[str, Settings]] = {
             train=160,
             calibration=60,
             test=60,
-            epochs=5,
-            methods=("uqno", "uqno-paper", "mc-dropout", "constant"),
+            epochs=6,
+            methods=("uqno", "uqno-paper", "mc-dropout"),
             ablation=False,
         ),
         "standard": CarSettings(),

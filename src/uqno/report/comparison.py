@@ -31,7 +31,7 @@ Draw = Callable[[Any, Array, Any, Normalize], ScalarMappable]
 # More methods than this stand in two rows of the comparison.
 ONE_ROW: Final = 5
 # Inches of a plane and of a car in its frame, with its title.
-PLANE, CAR = (2.6, 2.85), (3.3, 2.1)
+PLANE, CAR = (2.6, 2.85), (3.0, 2.25)
 VIEW: Final = (22.0, 215.0)  # elevation and azimuth of the eye: before the car, to its side, above
 
 
@@ -152,6 +152,7 @@ class Car:
         ax.add_collection(
             PolyCollection(self.cells, facecolors=rgba, edgecolors=rgba, lw=0.3, rasterized=True)
         )
+        ax.margins(0.01)
         ax.autoscale_view()
         ax.set_aspect("equal")
         return scale

@@ -298,9 +298,7 @@ class CarTask(Task):
         )
 
 
-def _measure_distances(
-    settings: CarSettings, folder: Path, data: Path | None, part: range
-) -> int:
+def _measure_distances(settings: CarSettings, folder: Path, data: Path | None, part: range) -> int:
     """Signed distances of some cars into their files; how many cars."""
     task = CarTask(settings, folder, data)
     samples = task._surfaces(task.cache)

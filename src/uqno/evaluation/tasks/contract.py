@@ -57,7 +57,7 @@ class Task(ABC):
 
     @property
     def unit(self) -> Unit | None:
-        """In which functions are given, and what a bandwidth of 1 is in it; None for pure numbers."""
+        """Of the functions, and what a bandwidth of 1 is in it; None for pure numbers."""
         return None
 
     def identity(self) -> dict[str, Any] | None:
