@@ -136,7 +136,7 @@ class Car:
         seen = points @ np.stack([across, np.cross(eye, across), eye], axis=1)
         corners = seen[triangles]
         a, b, c = np.moveaxis(corners, 1, 0)
-        faces_us = np.cross((b - a)[:, :2], (c - a)[:, :2]) > 0
+        faces_us = np.cross(b - a, c - a)[:, 2] > 0
         near_last = np.argsort(corners[:, :, 2].mean(axis=1))
         drawn = triangles[near_last[faces_us[near_last]]]
         # Three cells a triangle, all of one triangle before those of the next.
