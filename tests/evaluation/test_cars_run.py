@@ -51,7 +51,7 @@ def finished(tmp_path_factory):
         data=made.data,
         preset="tiny",
         command="uqno run cars",
-        workers=1,
+        workers=2,  # a thread each
         progress=lambda *what: told.append(what),
     )
     return made, record, told

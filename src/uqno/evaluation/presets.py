@@ -93,7 +93,7 @@ class DarcySettings(Settings):
     trained_at: int = 43
     tested_at: int = 43
     """Nodes a side at which bands are calibrated and tested."""
-    modes: int = 12
+    modes: int = 20
     epochs: int = 25
     batch_size: int = 16
     learning_rate: float = 5e-3
@@ -175,6 +175,7 @@ PRESETS: Mapping[str, Mapping[str, Settings]] = {
             train=600,
             calibration=200,
             test=400,
+            modes=12,
             epochs=10,
             methods=FEWER_METHODS,
             ablation=False,
@@ -183,6 +184,7 @@ PRESETS: Mapping[str, Mapping[str, Settings]] = {
         "paper": DarcySettings(
             train=5000,
             test=500,
+            modes=12,
             epochs=15,
             solved_at=421,
             tested_at=421,

@@ -46,7 +46,7 @@ class FNO(nn.Module):
         self,
         in_channels: int,
         out_channels: int,
-        modes: Sequence[int] = (12, 12),
+        modes: Sequence[int] = (20, 20),
         width: int = 32,
         layers: int = 4,
         *,

@@ -31,10 +31,10 @@ COMMON: dict[str, Range] = {
     "nose_height": (0.46, 0.60),
     "nose_plan": (0.30, 0.70),
     "nose_power": (2.2, 3.2),
-    # Edges of the tail are rounded over two cells of the flow's mesh at least: about a sharper one,
+    # Edges of the tail are rounded over more than two cells of the flow's mesh: about a sharper one,
     # the suction depends on where the cells lie.
-    "tail_radius": (0.15, 0.26),
-    "tail_plan": (0.22, 0.42),
+    "tail_radius": (0.12, 0.22),
+    "tail_plan": (0.18, 0.36),
     "tail_power": (3.0, 4.5),
     "diffuser": (0, 12),
 }

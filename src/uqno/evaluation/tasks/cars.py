@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import as_completed
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -203,19 +203,24 @@ class CarTask(Task):
         return self.folder / "distances"
 
     def make_data(self, workers: int, progress: Progress) -> None:
-        missing = self._without_distance()
-        parts = [range(i, min(i + CHUNK, self.total)) for i in range(0, self.total, CHUNK)]
-        if not missing:
-            return
-        self.cache.mkdir(parents=True, exist_ok=True)
-        done = 0
-        progress("signed distances", done, self.total)
-        with pool(workers) as executor:
-            where = (self.settings, self.folder, self.data)
-            futures = [executor.submit(_measure_distances, *where, part) for part in parts]
-            for future in as_completed(futures):
-                done += future.result()
+        if self._without_distance():
+            self.cache.mkdir(parents=True, exist_ok=True)
+            done = 0
+            progress("signed distances", done, self.total)
+            for count in self._measured(workers):
+                done += count
                 progress("signed distances", done, self.total)
+
+    def _measured(self, workers: int) -> Iterator[int]:
+        """How many cars have their distances now, part by part."""
+        parts = [range(i, min(i + CHUNK, self.total)) for i in range(0, self.total, CHUNK)]
+        where = (self.settings, self.folder, self.data)
+        if workers == 1:
+            yield from (_measure_distances(*where, part) for part in parts)
+            return
+        with pool(workers) as executor:
+            futures = [executor.submit(_measure_distances, *where, part) for part in parts]
+            yield from (future.result() for future in as_completed(futures))
 
     def _without_distance(self) -> int:
         return max(0, self.total - len(list(self.cache.glob("*.npy"))))
