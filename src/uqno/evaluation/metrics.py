@@ -230,6 +230,7 @@ def _measured(
     width = profile.mean_radius[test].mean(axis=1)
     oracle = _oracle(needed[test], request)
     covered, score = _over_test(profile, request, scales, test)
+    area_covered, area_reached = _by_area(profile, request, scales, test)
     return Measured(
         alpha=float(request.alpha),
         delta=float(request.delta),
@@ -245,7 +246,8 @@ def _measured(
         calibration_percentage_sd=_spread(percentage),
         interval=exact_interval(float(percentage.mean()), test.shape[1]),
         coverage=covered,
-        **_by_area(profile, request, scales, test),
+        area_coverage=area_covered,
+        area_percentage=area_reached,
         oracle_scale=_number(oracle.mean()),
         oracle_bandwidth=_number((oracle * width).mean()),
         rank_correlation=_mean_number(profile.correlation),
@@ -284,14 +286,16 @@ def _over_test(
     return float(covered[test, column].mean()), float(score[test, column].mean())
 
 
-def _by_area(profile: Profile, request: Request, scales: Reals, test: Integers) -> dict[str, float]:
-    """What the same scales cover of the area of test functions."""
+def _by_area(
+    profile: Profile, request: Request, scales: Reals, test: Integers
+) -> tuple[float | None, float | None]:
+    """Mean share of the area that the same scales cover, and of functions with 1 − α covered."""
     if profile.area is None:
-        return {}
+        return None, None
     lam, which = np.unique(scales, return_inverse=True)
     covered = profile.area.coverage(profile.ratios, lam)[test, which[:, np.newaxis]]
     reached = profile.area.scores_at(request.alpha)[test] <= scales[:, np.newaxis]
-    return {"area_coverage": float(covered.mean()), "area_percentage": float(reached.mean())}
+    return float(covered.mean()), float(reached.mean())
 
 
 def exact_interval(

@@ -150,7 +150,9 @@ class Car:
         rgba = scale.to_rgba(values[self.vertex])
         rgba[:, :3] *= self.light
         ax.add_collection(
-            PolyCollection(self.cells, facecolors=rgba, edgecolors=rgba, lw=0.3, rasterized=True)
+            PolyCollection(
+                list(self.cells), facecolors=rgba, edgecolors=rgba, lw=0.3, rasterized=True
+            )
         )
         ax.margins(0.01)
         ax.autoscale_view()

@@ -172,7 +172,7 @@ class CarTask(Task):
 
     @property
     def points(self) -> int:
-        return self.cars.pressure.shape[1]
+        return int(self.cars.pressure.shape[1])
 
     @cached_property
     def unit(self) -> Unit:
@@ -244,11 +244,11 @@ class CarTask(Task):
         return Prepared(self._surfaces(self.cache), self.network())
 
     def train(self) -> Data:
-        return Subset(self.samples, range(self.settings.train))  # type: ignore[arg-type,return-value]
+        return Subset(self.samples, range(self.settings.train))  # type: ignore[arg-type]
 
     def held(self) -> Data:
         chosen = range(self.settings.train, self.total)
-        return Subset(self.samples, chosen)  # type: ignore[arg-type,return-value]
+        return Subset(self.samples, chosen)  # type: ignore[arg-type]
 
     # --- networks -----------------------------------------------------------------------------
 
