@@ -184,31 +184,6 @@ def test_settings_can_be_looked_at(tmp_path):
     assert json.loads(shown.stdout)["latent"] == [20, 8, 8]
 
 
-CAR = [
-    *("train=8", "calibration=10", "test=5", "delta=0.1", "latent=8,6,6", "modes=3,2,2"),
-    *("width=4", "layers=1", "epochs=1", "batch_size=2", "curve_alphas=0.12", "splits=10"),
-    "methods=uqno-paper",
-]
-
-
-def test_a_run_of_cars_ends_in_a_table_and_a_report(tmp_path):
-    from tests.evaluation.synthetic_cars import write_cars
-
-    write_cars(tmp_path / "cars.npz", 23)
-    changes = [part for change in CAR for part in ("--set", change)]
-    arguments = ("run", "cars", *changes, "--data", "cars.npz", "--out", "run", "--workers", 2)
-    done = run(*arguments, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "calibrated by area" in done.stdout
-    lines = [line for line in done.stdout.splitlines() if "file:" not in line]
-    assert max(map(len, lines)) <= 80
-    for name in ("results.json", "table.md", "report.html", "explorer.json"):
-        assert (tmp_path / "run" / name).is_file()
-    assert (tmp_path / "run" / "figures" / "comparison.png").stat().st_size > 10_000
-    again = run("report", "run", cwd=tmp_path)
-    assert again.returncode == 0, again.stderr
-
-
 def test_cars_are_made_and_packed(tmp_path, monkeypatch):
     from typer.testing import CliRunner
 

@@ -5,22 +5,24 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from tests.data.cars.test_shapenet import write_set
 from tests.evaluation.synthetic_cars import write_cars
+from uqno import cli
 from uqno.conformal import calibrate, coverage
 from uqno.data.cars import draw, load, surface
 from uqno.data.cars.mesh import Surface
-from uqno.evaluation import experiment, metrics, results, table
-from uqno.evaluation.explorer import explorer, reopened, unpacked
+from uqno.evaluation import experiment, metrics, table
+from uqno.evaluation.explorer import read_explorer, reopened, unpacked, write_explorer
 from uqno.evaluation.methods import METHODS
 from uqno.evaluation.presets import METHODS as NAMES
 from uqno.evaluation.presets import CarSettings
 from uqno.evaluation.runs import Run, loaded
 from uqno.evaluation.tasks import cars
 from uqno.evaluation.tasks.cars import CarTask, axes_of
-from uqno.report import figures
-from uqno.report.page import make_report
+from uqno.report import figures, page
+from uqno.report.page import write_page
 from uqno.report.summary import summary
 
 TINY = CarSettings(
@@ -171,7 +173,7 @@ def test_tables_and_summary_name_the_unit(finished):
 
 def test_the_explorer_has_surfaces(finished):
     made, _, _ = finished
-    found = explorer(made, shown=3)
+    found = read_explorer(write_explorer(made, shown=3))
     assert found["domain"] == {"kind": "surface", "nodes": [3586], "unit": "Pa"}
     fields = found["fields"]
     data, packed = made.task.held(), load(made.data)
@@ -190,18 +192,39 @@ def test_the_explorer_has_surfaces(finished):
     assert len({shown["triangles"] for shown in found["functions"]}) == 1  # stored once
 
 
-def test_the_report_and_the_figures_are_drawn(finished, tmp_path):
+def test_the_report_and_the_surface_panel_are_drawn(finished, tmp_path):
+    """Of two methods: figures of nine take their time."""
     made, record, _ = finished
     assert reopened(made.folder, None) == replace(made, data=made.data.resolve())
     few = {**record, "panel": {**record["panel"], "methods": record["panel"]["methods"][:2]}}
-    names = {path.name for path in figures.draw_all(few, tmp_path)}
-    assert {"comparison.png", "bandwidth.svg", "band.png", "ablation.png"} <= names
-    results.write(made.folder / "results.json", few)
-    try:
-        page, *_ = make_report(made.folder)
-        assert "Functions covered by area" in page.read_text(encoding="utf8")
-    finally:
-        results.write(made.folder / "results.json", record)
+    few |= {part: record[part][:2] for part in ("ablation", "curves", "targets")}
+    write_page(few, read_explorer(made.folder / "explorer.json"), tmp_path / "page.html", "cars")
+    text = (tmp_path / "page.html").read_text(encoding="utf8")
+    assert "Functions covered by area" in text
+    assert f"bandwidth (1 = {table.bandwidth_unit(record)})" in text
+    assert len(figures.comparison(few).axes) == 2 * 3 + 1
+
+
+def test_the_command_line_shows_what_is_done(finished, monkeypatch):
+    made, record, _ = finished
+    changes = [
+        part
+        for key, value in TINY.record().items()
+        for part in (
+            "--set",
+            f"{key}={','.join(map(str, value)) if type(value) is list else value}",
+        )
+    ]
+    monkeypatch.setattr(page, "make_report", lambda *_, **__: [])
+    monkeypatch.setattr(cli.out, "width", 80)
+    arguments = ["run", "cars", *changes, "--data", str(made.data), "--out", str(made.folder)]
+    done = CliRunner().invoke(cli.app, arguments)
+    assert done.exit_code == 0, done.output
+    assert "is done; remove it to run it again" in done.output
+    assert "calibrated by area" in done.output
+    lines = [line for line in done.output.splitlines() if str(made.folder) not in line]
+    assert max(map(len, lines)) <= 80
+    assert (made.folder / "table.md").read_text(encoding="utf8") == table.markdown(record)
 
 
 # --- where cars come from ---------------------------------------------------------------------

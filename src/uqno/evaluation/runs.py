@@ -84,8 +84,8 @@ class Run:
         if not file.is_file():
             return False
         held = Profile.load(file)
-        levels = held.area is None or set(self.levels) <= set(held.area.alphas.tolist())
-        return levels and np.array_equal(held.ranks, self.ladder)
+        same_levels = held.area is None or held.area.alphas.tolist() == self.levels
+        return same_levels and np.array_equal(held.ranks, self.ladder)
 
     def profile(self, name: str) -> Profile:
         return concatenate([Profile.load(self.chunk_file(name, c)) for c in self.chunks()])
