@@ -161,6 +161,6 @@ def test_foreign_files_are_refused_by_name(tmp_path):
 
 def test_a_run_without_models_or_data_is_not_reopened(tmp_path):
     assert reopened(tmp_path, tmp_path) is None
-    settings = preset("quick").record()
+    settings = preset("darcy", "quick").record()
     (tmp_path / "settings.json").write_text(json.dumps({"settings": settings}))
     assert reopened(tmp_path, tmp_path) is None

@@ -14,7 +14,7 @@ function startPlanner() {
 function drawPlan() {
   const [alpha, delta] = ["alpha", "delta"].map((key) => Number($(`plan-${key}`).value));
   const plan = page.planner.find((one) => one.alpha === alpha && one.delta === delta);
-  const own = [results.split.calibration, explorer ? explorer.points : (results.settings.tested_at ?? 0) ** 2];
+  const own = [results.split.calibration, results.points];
   const all = [...plan.iid, ...plan.hoeffding, ...(own[0] && own[1] ? [own] : [])];
   const [nLow, nHigh] = [
     Math.min(plan.grid, ...all.map((p) => p[0])) * 0.8,
