@@ -1,6 +1,6 @@
 # make run    set up and run the main job      make lint    style and types
 # make test   set up, lint and test            make bench   benchmarks against peers, one table
-# make results   copy what is kept of finished runs (uqno run darcy --preset …) to results/
+# make results   copy what is kept of finished runs (uqno run darcy|cars --preset …) to results/
 .PHONY: run test lint bench results constraints clean
 .DELETE_ON_ERROR:
 PYTHON ?= python3
@@ -23,10 +23,10 @@ bench: .venv/installed-dev
 
 # The small part of finished runs that is kept under version control.
 results:
-	for preset in standard paper; do \
-	  test -f runs/darcy-$$preset/results.json || continue; \
-	  mkdir -p results/darcy-$$preset; \
-	  cp runs/darcy-$$preset/results.json runs/darcy-$$preset/table.md runs/darcy-$$preset/figures/*.png results/darcy-$$preset/; \
+	for run in darcy-standard darcy-paper cars-standard; do \
+	  test -f runs/$$run/results.json || continue; \
+	  mkdir -p results/$$run; \
+	  cp runs/$$run/results.json runs/$$run/table.md runs/$$run/figures/*.png results/$$run/; \
 	done
 
 # Each stamp is written last, so an interrupted set-up starts again and a finished one is skipped.

@@ -162,6 +162,9 @@ def test_a_run_ends_in_a_table_and_figures_and_says_when_it_is_done(tmp_path):
     [
         (["run", "darcy", "--set", "epoch=3"], "the nearest are epochs"),
         (["run", "darcy", "--preset", "huge"], "quick, standard, paper"),
+        (["run", "cars", "--preset", "huge"], "quick, standard, paper"),
+        (["run", "cars", "--set", "latents=8,6,6"], "the nearest are latent"),
+        (["run", "cars", "--data", "none.npz"], "none.npz does not exist; make it with: uqno data"),
         (["data", "darcy", "--keep", "a,b"], "resolutions joined by commas"),
         (["data", "darcy", "--resolution", "43", "--keep", "20"], "not among those"),
     ],
@@ -177,6 +180,8 @@ def test_settings_can_be_looked_at(tmp_path):
     shown = run("run", "darcy", "--preset", "paper", "--set", "epochs=3", "--settings")
     assert json.loads(shown.stdout)["epochs"] == 3
     assert json.loads(shown.stdout)["tested_at"] == 421
+    shown = run("run", "cars", "--set", "latent=20,8,8", "--set", "modes=6,4,4", "--settings")
+    assert json.loads(shown.stdout)["latent"] == [20, 8, 8]
 
 
 def test_cars_are_made_and_packed(tmp_path, monkeypatch):

@@ -256,7 +256,7 @@ def _plane(ax: Any, band: Band, panel: Panel) -> None:
             rgba = panel.scale.to_rgba(panel.values)
             ax.scatter(x, y, c=rgba, s=_dot(x.size), lw=0, rasterized=True)
         else:
-            cells, point = _cells(band.coordinates, band.triangles)
+            cells, point = vertex_cells(band.coordinates, band.triangles)
             rgba = panel.scale.to_rgba(panel.values[point])
             ax.add_collection(
                 PolyCollection(
@@ -281,9 +281,9 @@ def _surface(ax: Any, band: Band, panel: Panel, view: tuple[float, float], up: s
         ax.scatter(*points.T, c=rgba, s=dot, lw=0, depthshade=False, rasterized=True)
     else:
         art3d = import_module("mpl_toolkits.mplot3d.art3d")
-        cells, point = _cells(points, band.triangles)
+        cells, point = vertex_cells(points, band.triangles)
         rgba = panel.scale.to_rgba(panel.values[point])
-        rgba[:, :3] *= np.tile(_light(points[band.triangles], view, up), 3)[:, np.newaxis]
+        rgba[:, :3] *= np.tile(light(points[band.triangles], view, up), 3)[:, np.newaxis]
         ax.add_collection3d(
             art3d.Poly3DCollection(cells, facecolors=rgba, edgecolors=rgba, lw=0.3, rasterized=True)
         )
@@ -295,7 +295,7 @@ def _surface(ax: Any, band: Band, panel: Panel, view: tuple[float, float], up: s
     ax.set_axis_off()
 
 
-def _light(corners: Array, view: tuple[float, float], up: str) -> Array:
+def light(corners: Array, view: tuple[float, float], up: str) -> Array:
     """0.75 … 1 a face, (faces,): a lamp at the eye shows the shape and leaves the colours."""
     elevation, azimuth = np.deg2rad(view)
     flat = np.cos(elevation)
@@ -307,7 +307,7 @@ def _light(corners: Array, view: tuple[float, float], up: str) -> Array:
     return np.asarray(0.75 + 0.25 * np.abs(normal @ eye) / np.where(length > 0, length, 1))
 
 
-def _cells(points: Array, triangles: Array) -> tuple[Array, NDArray[np.integer[Any]]]:
+def vertex_cells(points: Array, triangles: Array) -> tuple[Array, NDArray[np.integer[Any]]]:
     """The part of each triangle that is nearest to each corner, (3 · faces, 4, d), and the corner.
 
     So each point keeps its own colour: an average over corners would hide a point that is missed.

@@ -237,8 +237,12 @@ def report(
         Path | None, typer.Option(help="Also write every figure as PNG and SVG, here.")
     ] = None,
     data: Annotated[
-        Path, typer.Option(help="Where the functions of the run lie, to look at some of them.")
-    ] = Path("data"),
+        Path | None,
+        typer.Option(
+            help="Where the functions of the run lie, to look at some of them "
+            "[default: where they were]."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Write the report of a run: one page that opens without a network or a server."""
@@ -325,30 +329,71 @@ def cars(
         out.print(f"packed into {escape(str(packed))}", soft_wrap=True)
 
 
+Preset = Annotated[str, typer.Option(help="quick, standard or paper.")]
+Changes = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting.")
+]
+RunFolder = Annotated[
+    Path | None, typer.Option("--out", help="The run's folder [default: runs/TASK-PRESET].")
+]
+Workers = Annotated[int, typer.Option(min=0, help="Processes; 0 for one a core.")]
+ShowSettings = Annotated[bool, typer.Option("--settings", help="Print the settings and stop.")]
+
+
 @run_app.command("darcy")
 def run_darcy(
-    preset: Annotated[str, typer.Option(help="quick, standard or paper.")] = "quick",
-    changes: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting.")
+    preset: Preset = "quick",
+    changes: Changes = None,
+    to: RunFolder = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Where functions are kept [default: data].")
     ] = None,
-    to: Annotated[
-        Path | None, typer.Option("--out", help="The run's folder [default: runs/darcy-PRESET].")
-    ] = None,
-    data: Annotated[Path, typer.Option(help="Where functions are kept.")] = Path("data"),
-    workers: Annotated[int, typer.Option(min=0, help="Processes; 0 for one a core.")] = 0,
-    show: Annotated[bool, typer.Option("--settings", help="Print the settings and stop.")] = False,
+    workers: Workers = 0,
+    show: ShowSettings = False,
 ) -> None:
     """Compare all methods on Darcy flow: table, figures, report. Stopped, it goes on."""
+    compare("darcy", preset, changes or [], to, data, workers, show)
+
+
+@run_app.command("cars")
+def run_cars(
+    preset: Preset = "quick",
+    changes: Changes = None,
+    to: RunFolder = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file of cars (uqno data cars --pack), or a folder of ShapeNet-Car "
+            "[default: the set that comes with uqno]."
+        ),
+    ] = None,
+    workers: Workers = 0,
+    show: ShowSettings = False,
+) -> None:
+    """Compare all methods on the pressure on cars: table, figures, report. Stopped, it goes on."""
+    compare("cars", preset, changes or [], to, data, workers, show)
+
+
+def compare(
+    task: str,
+    preset: str,
+    changes: list[str],
+    to: Path | None,
+    data: Path | None,
+    workers: int,
+    show: bool,
+) -> None:
+    """What `uqno run` does, of any task."""
     from uqno.evaluation.presets import preset as settings_of
 
-    settings = settings_of(preset, changes or ())
+    settings = settings_of(task, preset, changes)
     if show:
         out.print_json(json.dumps(settings.record()))
         return
     from uqno.evaluation import experiment, runs
     from uqno.report.page import make_report
 
-    folder = to or Path("runs") / f"darcy-{preset}"
+    folder = to or Path("runs") / f"{task}-{preset}"
     made = runs.Run(settings, folder, data)
     runs.claim(made)
     if runs.is_done(made):
@@ -356,7 +401,9 @@ def run_darcy(
     else:
         took = experiment.estimate(made, workers or None)
         out.print(f"about {words_of(took)} on this machine; stop it at any time, it goes on")
-    command = " ".join(["uqno run darcy --preset", preset, *(f"--set {c}" for c in changes or ())])
+    given = [f"--set {change}" for change in changes]
+    given += [] if data is None else [f"--data {data}"]
+    command = " ".join([f"uqno run {task} --preset {preset}", *given])
     with stages() as progress:
         results = experiment.run(
             settings,
@@ -382,10 +429,19 @@ def words_of(seconds: float) -> str:
 
 def show_results(results: Results, folder: Path) -> None:
     """Tables on the terminal, the same in a file, and where the rest is."""
-    from uqno.evaluation.table import NARROW, ablation_tables, tables, write_markdown
+    from uqno.evaluation.table import (
+        NARROW,
+        NARROW_SURFACE,
+        ablation_tables,
+        tables,
+        write_markdown,
+    )
 
     for one in tables(results):
-        print_table(one.narrow(NARROW), one.notes)
+        on_surfaces = results["unit"] is not None
+        print_table(one.narrow(NARROW), () if on_surfaces else one.notes)
+        if on_surfaces:
+            print_table(one.narrow(NARROW_SURFACE), one.notes)
     for one in ablation_tables(results):
         print_table(one, one.notes)
     write_markdown(folder / "table.md", results)

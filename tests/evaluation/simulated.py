@@ -68,6 +68,8 @@ def record(methods=tuple(METHODS)):
         "versions": {"uqno": "0.1.0"},
         "machine": "a test",
         "split": {"train": 400, "calibration": CALIBRATION, "test": HELD - CALIBRATION},
+        "points": SIDE**2,
+        "unit": None,
         "rows": [r for m in methods for r in rows(m, held[m])],
         "ablation": [r for alpha in ALPHAS for r in ablation(held, alpha)],
         "curves": [],
@@ -147,6 +149,8 @@ def panel(methods, side=43):
         "input": np.where(field[0] > 0, 12.0, 3.0),
         "truth": 0.01 * field[1],
         "prediction": 0.01 * field[1] + error,
+        "points": None,
+        "triangles": None,
         "methods": shown,
     }
 

@@ -12,9 +12,10 @@ from tests.evaluation.simulated import CALIBRATION, CURVES, DELTA, HELD, SIDE, p
 from tests.evaluation.simulated import smooth as smooth_fields
 from uqno.evaluation import metrics, runs
 from uqno.evaluation.explorer import explorer
-from uqno.evaluation.presets import METHODS, Settings
+from uqno.evaluation.presets import METHODS, DarcySettings
+from uqno.evaluation.tasks.darcy import DarcyTask
 
-SETTINGS = Settings(
+SETTINGS = DarcySettings(
     train=400,
     calibration=CALIBRATION,
     test=HELD - CALIBRATION,
@@ -42,21 +43,27 @@ def fields(method):
     return sign * error, radius
 
 
-@dataclass(frozen=True)
-class SimulatedRun:
-    folder: Path = Path("nowhere")
-    settings: Settings = field(default=SETTINGS)
-
-    def profile(self, name):
-        ranks = metrics.ranks_needed(SIDE**2, CALIBRATION, [(a, DELTA) for a in CURVES])
-        return profiles(*fields(name), ranks)
-
-    def samples(self, role):
+class SimulatedTask(DarcyTask):
+    def held(self):
         inputs, solutions = truths()
         return [
             {"a": torch.tensor(a)[None], "u": torch.tensor(u)[None], "held": i}
             for i, (a, u) in enumerate(zip(inputs, solutions, strict=True))
         ]
+
+
+@dataclass(frozen=True)
+class SimulatedRun:
+    folder: Path = Path("nowhere")
+    settings: DarcySettings = field(default=SETTINGS)
+
+    def profile(self, name):
+        ranks = metrics.ranks_needed(SIDE**2, CALIBRATION, [(a, DELTA) for a in CURVES])
+        return profiles(*fields(name), ranks)
+
+    @property
+    def task(self):
+        return SimulatedTask(self.settings, self.folder, None)
 
 
 def loaded(run, name):

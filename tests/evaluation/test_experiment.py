@@ -16,10 +16,10 @@ from uqno.evaluation import experiment, metrics, results
 from uqno.evaluation.conclusions import LADDER
 from uqno.evaluation.methods import METHODS, Workshop, jobs, trained
 from uqno.evaluation.presets import METHODS as NAMES
-from uqno.evaluation.presets import Settings
+from uqno.evaluation.presets import DarcySettings
 from uqno.evaluation.runs import Run, loaded
 
-TINY = Settings(
+TINY = DarcySettings(
     train=64,
     calibration=60,
     test=70,
@@ -84,7 +84,7 @@ def test_the_numbers_are_those_of_the_library(finished):
     """The bandwidth of a row, again, from the model, uqno.calibrate and the recorded splits."""
     made, record, _ = finished
     model = loaded(made, "uqno-paper")
-    scored = [(e, r) for e, r, _ in model.scored(made.samples("held"))]
+    scored = [(e, r) for e, r, _ in model.scored(made.task.held())]
     error, radius = (np.array([pair[i] for pair in scored]) for i in (0, 1))
     learn, test = metrics.random_splits(130, 60, TINY.splits, TINY.seed)
     widths, shares = [], []
@@ -120,7 +120,7 @@ def test_calibration_and_test_functions_are_not_trained_on(finished):
     split = json.loads((made.folder / "settings.json").read_text())["split"]
     roles = [set(split[role]) for role in ("base", "residual", "calibration", "test")]
     assert sum(map(len, roles)) == len(set().union(*roles)) == 64 + 130
-    held = made.samples("held")
+    held = made.task.held()
     for name in trained(TINY):
         loaded(made, name).calibrate(held, 0.1, 0.02)  # refuses what it has seen
 
@@ -164,20 +164,20 @@ def test_the_estimate_falls_as_the_run_goes_on(finished, tmp_path):
 def test_two_stores_where_the_test_is_finer(tmp_path):
     settings = replace(TINY, trained_at=10, methods=("constant",), ablation=False)
     made = Run(settings, tmp_path / "run", tmp_path / "data")
-    made.make_data(1, lambda *what: None)
-    assert made.samples("train")[0]["u"].shape == (1, 10, 10)
-    assert made.samples("held")[0]["u"].shape == (1, 19, 19)
-    assert (len(made.samples("train")), len(made.samples("held"))) == (64, 130)
+    made.task.make_data(1, lambda *what: None)
+    train, held = made.task.train(), made.task.held()
+    assert train[0]["u"].shape == (1, 10, 10)
+    assert held[0]["u"].shape == (1, 19, 19)
+    assert (len(train), len(held)) == (64, 130)
     same = Run(replace(settings, trained_at=19), tmp_path / "run", tmp_path / "data")
-    same.make_data(1, lambda *what: None)
+    same.task.make_data(1, lambda *what: None)
     # Function i is the same one, whatever store it is in.
-    fine, coarse = same.samples("train")[5]["u"], made.samples("train")[5]["u"]
-    np.testing.assert_array_equal(fine[:, ::2, ::2], coarse)
-    np.testing.assert_array_equal(same.samples("held")[7]["u"], made.samples("held")[7]["u"])
+    np.testing.assert_array_equal(same.task.train()[5]["u"][:, ::2, ::2], train[5]["u"])
+    np.testing.assert_array_equal(same.task.held()[7]["u"], held[7]["u"])
 
 
 def test_jobs_cover_what_methods_need():
-    every = {job.name: job for job in jobs(Settings())}
+    every = {job.name: job for job in jobs(DarcySettings())}
     for job in every.values():
         assert set(job.needs) <= set(every)
     assert every["operator/plain"].fits == {
@@ -185,15 +185,16 @@ def test_jobs_cover_what_methods_need():
         "plain/fold-1": 1000,
         "plain/final": 2000,
     }
-    assert "model/no-spread" not in {job.name for job in jobs(replace(Settings(), ablation=False))}
+    assert "model/no-spread" not in {
+        job.name for job in jobs(replace(DarcySettings(), ablation=False))
+    }
 
 
 def test_two_seeds_give_two_operators(tmp_path):
     made = Run(replace(TINY, methods=("uqno-paper",)), tmp_path / "run", tmp_path / "data")
-    made.make_data(1, lambda *what: None)
-    train = made.samples("train").in_memory()
-    first = Workshop(TINY, tmp_path / "a", train).single("half-symmetric")
-    other = Workshop(TINY, tmp_path / "a", train).single("half-symmetric-2")
+    made.task.make_data(1, lambda *what: None)
+    workshop = Workshop(made.task, tmp_path / "a")
+    first, other = workshop.single("half-symmetric"), workshop.single("half-symmetric-2")
     weights = [next(o.parameters()).detach() for o in (first, other)]
     assert not np.allclose(*weights)
 

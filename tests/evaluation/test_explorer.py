@@ -113,6 +113,12 @@ def test_packing():
     assert unpacked(packed([1.5, np.inf])).tolist() == [1.5, np.inf]
     with pytest.raises(ValueError, match="not finite"):
         packed([1.0, np.nan], "uint8")
+    corners = packed([[0, 1, 65535]], "index16")
+    assert (corners["low"], corners["high"], corners["shape"]) == (0, 65535, [1, 3])
+    assert unpacked(corners).tolist() == [[0, 1, 65535]]
+    for wrong in (-1, 65536, 0.5, np.nan):
+        with pytest.raises(ValueError, match="index16 holds whole numbers"):
+            packed([wrong], "index16")
     shelf = Shelf()
     assert [shelf.put(np.arange(3) * x) for x in (1, 2, 1)] == [0, 1, 0]
     assert len(shelf.fields) == 2
@@ -155,6 +161,6 @@ def test_foreign_files_are_refused_by_name(tmp_path):
 
 def test_a_run_without_models_or_data_is_not_reopened(tmp_path):
     assert reopened(tmp_path, tmp_path) is None
-    settings = preset("quick").record()
+    settings = preset("darcy", "quick").record()
     (tmp_path / "settings.json").write_text(json.dumps({"settings": settings}))
     assert reopened(tmp_path, tmp_path) is None

@@ -5,7 +5,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from uqno.conformal import coverage, function_scores
+from uqno.conformal import coverage, function_scores, weighted_scores
 from uqno.evaluation.profile import Profile, concatenate, profile, rank_correlation, rungs
 
 
@@ -118,6 +118,16 @@ def test_a_zero_radius_follows_the_conventions_of_the_ratios():
     np.testing.assert_allclose(held.excess(lam), direct_excess(error, radius, lam))
 
 
+def assert_alike(one, other):
+    for field in fields(Profile):
+        if field.name != "area":
+            found, expected = (getattr(p, field.name) for p in (one, other))
+            np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert (one.area is None) == (other.area is None)
+    for name in ("alphas", "scores", "covered") if one.area else ():
+        np.testing.assert_array_equal(getattr(one.area, name), getattr(other.area, name))
+
+
 def test_signed_and_vector_errors_and_grids():
     error, radius = functions(36, count=1)
     flat = profile(error[0], radius[0], rungs(36))
@@ -125,10 +135,7 @@ def test_signed_and_vector_errors_and_grids():
     vector = np.stack([0.6 * error[0], -0.8 * error[0]], axis=-1)
     pair = profile(vector.reshape(6, 6, 2), radius[0].reshape(6, 6), rungs(36))
     for other in (grid, pair):
-        for field in fields(Profile):
-            np.testing.assert_allclose(
-                getattr(other, field.name), getattr(flat, field.name), rtol=1e-12
-            )
+        assert_alike(other, flat)
 
 
 def test_rank_correlation_against_a_reference_and_of_a_constant():
@@ -147,9 +154,36 @@ def test_saved_and_loaded_alike(tmp_path):
     held = stacked(*functions(400))
     held.save(tmp_path / "one.npz")
     again = Profile.load(tmp_path / "one.npz")
-    for field in fields(Profile):
-        np.testing.assert_array_equal(getattr(again, field.name), getattr(held, field.name))
+    assert_alike(again, held)
     assert [p.name for p in tmp_path.iterdir()] == ["one.npz"]
+
+
+def test_areas_are_scored_as_calibrate_scores_them(tmp_path):
+    error, radius = functions(400, count=6)
+    areas = np.random.default_rng(5).random((6, 400))
+    ladder = rungs(400)
+    held = concatenate(
+        [
+            profile(*three, areas=a, alphas=(0.1, 0.3))
+            for *three, a in zip(error, radius, [ladder] * 6, areas, strict=True)
+        ]
+    )
+    held.save(tmp_path / "one.npz")
+    assert_alike(Profile.load(tmp_path / "one.npz"), held)
+    for alpha in (0.1, 0.3):
+        found = held.area.scores_at(alpha)
+        np.testing.assert_array_equal(found, weighted_scores(error, radius, areas, alpha))
+    # Exact at rungs, between them nearly.
+    for scale in (held.ratios[0, 30], 1.0):
+        exact = coverage(error, radius, scale, areas)
+        np.testing.assert_allclose(held.area.coverage(held.ratios, [scale])[:, 0], exact, atol=0.01)
+    with pytest.raises(ValueError, match=r"0\.2 is not among"):
+        held.area.scores_at(0.2)
+    with pytest.raises(ValueError, match="profile all alike"):
+        concatenate([held, profile(error[0], radius[0], ladder)])
+    half = held.divided(2.0)
+    np.testing.assert_array_equal(half.mean_radius, held.mean_radius / 2)
+    np.testing.assert_array_equal(half.ratios, held.ratios)
 
 
 def test_what_is_no_profile_is_refused_by_name(tmp_path):

@@ -57,6 +57,22 @@ def test_what_is_no_record_is_refused_by_name(made, tmp_path):
         results.read(tmp_path / "none.json")
 
 
+def test_a_record_from_before_there_were_cars_is_read(made, tmp_path):
+    path = tmp_path / "results.json"
+    results.write(path, {**made, "settings": {"tested_at": 22}})
+    content = json.loads(path.read_text())
+    for name in ("points", "unit"):
+        del content[name]
+    for row in content["rows"]:
+        for name in results.ADDED_TO_ROWS:
+            del row[name]
+    for name in results.ADDED_TO_PANELS:
+        del content["panel"][name]
+    whole = results.read(path)
+    path.write_text(json.dumps(content))
+    assert results.read(path) == whole
+
+
 def test_what_json_cannot_hold_is_refused_before_the_file_is_touched(made, tmp_path):
     path = tmp_path / "results.json"
     path.write_text("old")

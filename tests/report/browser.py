@@ -2,9 +2,13 @@
 
 import os
 import shutil
+from base64 import b64decode
 from contextlib import contextmanager
+from io import BytesIO
 
+import numpy as np
 import pytest
+from PIL import Image
 
 INSTALL = "apt-get install -y --no-install-recommends chromium fonts-dejavu-core"
 # No sandbox, since root in a container has none; no calls home, since there is no network.
@@ -77,7 +81,7 @@ class Tab:
     # --- what a person does and reads ---------------------------------------------------------
 
     def choose(self, **values):
-        """function, method, alpha, delta: places in their lists."""
+        """function, method, second, alpha, delta: places in their lists."""
         for name, value in values.items():
             control = self.page.locator(f"#{name}")
             if name in ("alpha", "delta", "cut"):
@@ -91,6 +95,32 @@ class Tab:
     def value(self, name):
         said = self.page.locator(f"#{name}").get_attribute("data-value")
         return None if said is None else float(said)
+
+    def pixels(self, selector):
+        """The canvas in the first element found, (height, width, 4)."""
+        canvas = self.page.locator(f"{selector} canvas").first
+        address = canvas.evaluate("(c) => c.toDataURL()")
+        return np.asarray(Image.open(BytesIO(b64decode(address.partition(",")[2]))).convert("RGBA"))
+
+    def assert_all_is_reached_by_keyboard(self):
+        """… has a name, and shows that it has the focus."""
+        wanted = self.page.locator("a[href], button, select, input, [tabindex='0']")
+        visible = wanted.evaluate_all("all => all.filter((e) => e.offsetParent !== null).length")
+        reached = set()
+        for _ in range(visible + 5):
+            self.page.keyboard.press("Tab")
+            found = self.page.evaluate(
+                """() => { const e = document.activeElement;
+                const label = e.ariaLabel || e.textContent.trim() || e.labels?.[0]?.textContent;
+                if (e === document.body) return null;  // the end of the page
+                const all = [...document.querySelectorAll("*")];
+                return [all.indexOf(e), label, getComputedStyle(e).outlineStyle] }"""
+            )
+            if found is not None:
+                assert found[1]
+                assert found[2] != "none", found
+                reached.add(found[0])
+        assert len(reached) >= visible
 
     def point(self, name, x, y, shape):
         """The mouse over the node (x, y) of a map."""

@@ -12,7 +12,8 @@ from scipy.stats import betabinom
 import uqno
 from tests.evaluation.simulated import CALIBRATION, HELD, SIDE, record
 from tests.evaluation.simulated_run import SimulatedRun, fields, made_explorer, truths
-from tests.report.browser import Tab, launched
+from tests.report import expected
+from tests.report.browser import Tab
 from uqno.evaluation import results
 from uqno.evaluation.explorer import packed, unpacked
 from uqno.evaluation.table import number, percent
@@ -25,12 +26,6 @@ LAST = SIDE - 1
 EXPLORER = made_explorer()
 # (method, α, δ): the run's own, others that are stored exactly, and one between two stored ranks.
 LEVELS = [("uqno", 0.1, 0.02), ("laplace", 0.02, 0.05), ("nppc", 0.2, 0.3), ("constant", 0.18, 0.1)]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with launched() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
@@ -59,24 +54,11 @@ def desktop(browser, pages):
 
 
 def places(method, alpha, delta):
-    return {
-        "method": [m["method"] for m in EXPLORER["methods"]].index(method),
-        "alpha": EXPLORER["alphas"].index(alpha),
-        "delta": EXPLORER["deltas"].index(round(delta * 1e6)),
-    }
+    return expected.places(EXPLORER, method, alpha, delta)
 
 
 def measured(method, alpha, delta):
-    """λ̂, bandwidth and calibration percentage of the recorded split, from the fields themselves."""
-    error, radius = (f.reshape(len(f), -1) for f in fields(method))
-    # The page takes the nearest stored rank above the one that α asks for.
-    rank = EXPLORER["ranks"][EXPLORER["alphas"].index(alpha)]
-    stored = 1 - Fraction(rank, SIDE**2)
-    cal = uqno.calibrate(error[:CALIBRATION], radius[:CALIBRATION], stored, delta)
-    test = slice(CALIBRATION, None)
-    inside = (np.abs(error[test]) <= cal.scale * radius[test]).sum(axis=1)
-    share = (inside >= rank).mean()
-    return cal.scale, cal.scale * radius[test].mean(), float(share)
+    return expected.measured(EXPLORER, *fields(method), alpha, delta)
 
 
 @pytest.mark.parametrize(("method", "alpha", "delta"), LEVELS)
@@ -99,6 +81,11 @@ def test_sliders_move_all_numbers(tab, method, alpha, delta):
     assert ("safe side" in tab.text("ranks")) == (not EXPLORER["exact"][column])
 
 
+def shown_covered(tab, name):
+    """What a map says, (SIDE, SIDE): a picture goes from the top row down, x fastest."""
+    return tab.pixels(f'[data-map="{name}"]')[::-1, :, 0].T < 200
+
+
 @pytest.mark.parametrize("function", [0, 1, 2, 17])
 def test_the_coverage_of_a_function_and_its_map(tab, function):
     tab.choose(function=function, **places("uqno-paper", 0.1, 0.05))
@@ -109,12 +96,8 @@ def test_the_coverage_of_a_function_and_its_map(tab, function):
     error, radius = (f[held] for f in fields("uqno-paper"))
     inside = np.abs(error) <= scale * radius
     assert wanted == pytest.approx(inside.mean(), abs=0.01)
-    shown = tab.page.evaluate(
-        """() => { const c = document.querySelector('[data-map="covered"] canvas');
-        return [...c.getContext("2d").getImageData(0, 0, c.width, c.height).data] }"""
-    )
-    red = np.array(shown).reshape(SIDE, SIDE, 4)[::-1, :, 0].T  # from the top row down, x fastest
-    assert ((red < 200) == inside).mean() > 0.995  # but for points on the edge of quantisation
+    # But for points on the edge of quantisation:
+    assert (shown_covered(tab, "covered") == inside).mean() > 0.995
     reached = "reached" if wanted >= 0.9 else "missed"
     assert tab.text("coverage-words") == f"wanted 90 %: {reached}"
 
@@ -146,6 +129,30 @@ def assert_probe(tab, function, method, x, y):
     assert tab.text("probe-radius") == number(tab.value("probe-radius"))
     if abs(abs(error) - scaled) > 1e-3 * scaled:
         assert tab.text("probe-covered") == ("yes" if abs(error) <= scaled else "no")
+
+
+def test_a_second_method_beside_the_first(tab):
+    first, second = places("uqno", 0.2, 0.1), places("laplace", 0.2, 0.1)
+    assert tab.page.locator('[data-map="second-radius"]').is_hidden()
+    tab.choose(function=1, second=second["method"], **first)
+    scale, bandwidth, share = measured("laplace", 0.2, 0.1)
+    assert tab.value("second-lambda") == pytest.approx(scale, rel=1e-6)
+    assert tab.value("second-bandwidth") == pytest.approx(bandwidth, rel=1e-6)
+    assert tab.value("second-percentage") == pytest.approx(share, abs=1e-12)
+    tab.point("second-radius", 7, 8, SHAPE)
+    assert_probe(tab, 1, "uqno", 7, 8)
+    held = EXPLORER["functions"][1]["held"]
+    error, radius = (f[held][7, 8] for f in fields("laplace"))
+    assert tab.value("second-error") == pytest.approx(abs(error), abs=1e-7)
+    assert tab.value("second-radius") == pytest.approx(scale * radius, rel=1e-3)
+    inside = np.abs(fields("laplace")[0][held]) <= scale * fields("laplace")[1][held]
+    assert (shown_covered(tab, "second-covered") == inside).mean() > 0.995
+    keys = tab.page.locator('[data-field="radius"] .legend').all_text_contents()
+    assert keys[0] == keys[1]  # one scale
+    tab.choose(method=second["method"])  # the two change places
+    assert tab.page.locator("#second").input_value() == str(first["method"])
+    tab.choose(second=-1)
+    assert tab.page.locator('[data-map="second-radius"]').is_hidden()
 
 
 def test_a_finger_moves_the_probe(browser, pages):
@@ -257,22 +264,7 @@ def test_nothing_is_wider_than_the_screen_and_the_first_paint_is_quick(tab):
 
 
 def test_everything_is_reached_by_keyboard_and_has_a_name(desktop):
-    wanted = desktop.page.locator("a[href], button, select, input, [tabindex='0']")
-    visible = wanted.evaluate_all("all => all.filter((e) => e.offsetParent !== null).length")
-    reached = set()
-    for _ in range(visible + 5):
-        desktop.page.keyboard.press("Tab")
-        found = desktop.page.evaluate(
-            """() => { const e = document.activeElement, all = [...document.querySelectorAll("*")];
-            const label = e.ariaLabel || e.textContent.trim() || e.labels?.[0]?.textContent;
-            if (e === document.body) return null;  // the end of the page
-            return [all.indexOf(e), label, getComputedStyle(e).outlineStyle] }"""
-        )
-        if found is not None:
-            assert found[1]
-            assert found[2] != "none", found
-            reached.add(found[0])
-    assert len(reached) >= visible
+    desktop.assert_all_is_reached_by_keyboard()
 
 
 def test_dark_and_light(browser, pages):

@@ -141,7 +141,7 @@ def test_the_comparison_shows_radii_on_one_scale_and_what_they_cover(made):
 
 def test_the_error_has_no_owner_where_all_predict_the_same():
     same = panel(("uqno", "uqno"))
-    figure = figures.comparison({"panel": same})
+    figure = figures.comparison({"panel": same, "unit": None})
     assert "true error" in [ax.get_title() for ax in figure.axes]
 
 

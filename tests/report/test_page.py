@@ -11,6 +11,7 @@ import pytest
 
 from tests.evaluation.simulated import record
 from tests.evaluation.simulated_run import made_explorer
+from tests.report.simulated_cars import VERTICES, cars_explorer
 from uqno.evaluation import results
 from uqno.evaluation.explorer import packed, read_explorer
 from uqno.report import figures
@@ -120,6 +121,19 @@ def test_pages_of_the_largest_runs_stay_small(made):
         {**m, "scores": packed(rng.normal(size=(1500, 25))), "mean_radius": packed(np.ones(1500))}
         for m in large["methods"]
     ]
+    assert len(html(made, large, "run").encode("utf8")) < 12e6
+
+
+def test_pages_of_cars_stay_small(made):
+    """25 cars of 3586 vertices and nine methods, each with errors and radii of its own."""
+    rng = np.random.default_rng(0)
+    large = dict(cars_explorer())
+    field = packed(rng.normal(size=VERTICES), "uint16")
+    mesh = [packed(rng.normal(size=(VERTICES, 3)), "uint16")]
+    mesh += [packed(rng.integers(VERTICES, size=(2 * VERTICES - 4, 3)), "index16")]
+    large["fields"] = ([field] * (1 + 2 * 9) + mesh) * 25
+    large["methods"] = [large["methods"][0]] * 9
+    large["functions"] = [large["functions"][0]] * 25
     assert len(html(made, large, "run").encode("utf8")) < 12e6
 
 

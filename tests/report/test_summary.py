@@ -66,7 +66,9 @@ def test_the_test_set_may_disagree(made):
 
 
 def test_guarantee_and_data_name_their_numbers(made):
-    texts = [p["text"] for p in summary({**made, "settings": {"tested_at": 24}})["points"]]
+    texts = [
+        p["text"] for p in summary({**made, "points": 576, "settings": {"tested_at": 24}})["points"]
+    ]
     assert "at least 98 %" in texts[0]
     assert "90 % or more of its 576 points" in texts[0]
     assert "120 to calibrate, 100 to test on 24 × 24 nodes" in texts[1]

@@ -14,7 +14,7 @@ from uqno.data.generation import cores
 from uqno.evaluation import metrics, results
 from uqno.evaluation.methods import METHODS, train_seconds, trained
 from uqno.evaluation.profile import Profile
-from uqno.evaluation.results import Results, thinning
+from uqno.evaluation.results import Results
 from uqno.evaluation.runs import DELTAS, Run, loaded, now
 
 Reals = NDArray[np.float64]
@@ -26,7 +26,9 @@ VERSIONS = ("uqno", "torch", "numpy", "scipy", "zarr")
 def conclude(made: Run, preset: str, command: str) -> Results:
     """All numbers and all that figures are drawn from."""
     s = made.settings
-    profiles = {name: made.profile(name) for name in trained(s)}
+    unit = made.task.unit
+    size = 1.0 if unit is None else unit["size"]
+    profiles = {name: made.profile(name).divided(size) for name in trained(s)}
     shown = {name: profiles[name] for name in s.methods}
     started = json.loads((made.folder / "settings.json").read_text(encoding="utf8"))["started"]
     swept = {
@@ -36,12 +38,11 @@ def conclude(made: Run, preset: str, command: str) -> Results:
         for name in s.methods
         for alpha in s.curve_alphas
     }
-    first_test = s.calibration
-    panel, section = pictures(made, shown, first_test)
+    panel, section = pictures(made, shown, s.calibration)  # the first test function
     return Results(
         format=results.FORMAT,
         format_version=results.VERSION,
-        task="darcy",
+        task=made.task.name,
         preset=preset,
         command=command,
         started=started,
@@ -50,13 +51,15 @@ def conclude(made: Run, preset: str, command: str) -> Results:
         versions={"python": platform.python_version(), **{v: version(v) for v in VERSIONS}},
         machine=f"{platform.machine()}, {cores()} cores",
         split={"train": s.train, "calibration": s.calibration, "test": s.test},
+        points=made.task.points,
+        unit=unit,
         rows=rows(made, shown),
         ablation=ablation(made, profiles) if s.ablation else [],
         curves=[results.curve(name, some) for (name, _), some in swept.items()],
         targets=[results.targets(name, some) for (name, _), some in swept.items()],
         panel=panel,
         section=section,
-        paper=results.quoted("darcy"),
+        paper=results.quoted(made.task.name),
     )
 
 
@@ -66,7 +69,10 @@ def rows(made: Run, profiles: dict[str, Profile]) -> list[results.Row]:
     for name, held in profiles.items():
         told = made.told(name)
         explained = np.array([share for part in told for share in part.get("explained", ())])
+        misses = [miss for part in told for miss in part.get("relative_error", ())]
         more: dict[str, Any] = {
+            "unit": made.task.unit,
+            "relative_error": float(np.mean(misses)) if misses else None,
             "train_seconds": train_seconds(made.folder, name, s),
             "calibrate_seconds": sum(p["all"] for p in told) / s.held_out * s.calibration,
             "predict_seconds": sum(p["predict"] for p in told) / s.held_out,
@@ -146,9 +152,8 @@ def pictures(
 ) -> tuple[results.Panel, results.Section]:
     """One test function, chosen by its place alone, under every method; and a cut through ours."""
     s, alpha = made.settings, made.settings.alphas[0]
-    sample = made.samples("held")[which]
-    nodes = sample["u"].shape[-1]
-    step = thinning(nodes, PANEL_NODES)
+    sample = made.task.held()[which]
+    scene = made.task.scene(which, PANEL_NODES)
     methods, cut, prediction = [], None, None
     for name, held in profiles.items():
         measured = _calibrated(made, held, alpha, "grid")
@@ -165,30 +170,36 @@ def pictures(
                 method=name,
                 label=results.LABELS[name],
                 calibrated=not raw,
-                error=error[::step, ::step].tolist(),
-                radius=radius[::step, ::step].tolist(),
+                error=scene.thin(error).tolist(),
+                radius=scene.thin(radius).tolist(),
                 coverage=float((error <= radius).mean()),
             )
         )
         if prediction is None or name == "uqno":
-            prediction, cut = center, (center[nodes // 2], radius[nodes // 2])
+            prediction, cut = center, (scene.cut(center), scene.cut(radius))
     if prediction is None or cut is None:
         raise ValueError("no methods to show: settings.methods is empty")
     truth = sample["u"][0].double().numpy()
     panel = results.Panel(
         alpha=alpha,
         delta=s.delta,
-        input=sample["a"][0, ::step, ::step].tolist(),
-        truth=truth[::step, ::step].tolist(),
-        prediction=prediction[::step, ::step].tolist(),
+        input=_listed(scene.input),
+        truth=scene.thin(truth).tolist(),
+        prediction=scene.thin(prediction).tolist(),
+        points=_listed(scene.points),
+        triangles=_listed(scene.triangles),
         methods=methods,
     )
     middle, half = cut
     section = results.Section(
-        x=np.linspace(0, 1, nodes)[::step].tolist(),
-        truth=truth[nodes // 2, ::step].tolist(),
-        center=middle[::step].tolist(),
-        lower=(middle - half)[::step].tolist(),
-        upper=(middle + half)[::step].tolist(),
+        x=scene.cut_at.tolist(),
+        truth=scene.cut(truth).tolist(),
+        center=middle.tolist(),
+        lower=(middle - half).tolist(),
+        upper=(middle + half).tolist(),
     )
     return panel, section
+
+
+def _listed(values: NDArray[Any] | None) -> list[Any] | None:
+    return None if values is None else values.tolist()

@@ -7,30 +7,29 @@ again with the same folder. Called with more methods or other levels, it adds wh
 from __future__ import annotations
 
 import json
-import multiprocessing
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch.utils.data import Subset
 
 from uqno._model_inputs import batches
-from uqno.data import Recipe
 from uqno.data.files import write_whole
-from uqno.data.generation import cores, end_with_parent
-from uqno.data.store import FunctionStore
+from uqno.data.generation import cores
 from uqno.evaluation import results
 from uqno.evaluation.conclusions import conclude
-from uqno.evaluation.methods import METHODS, Job, Workshop, jobs, trained
+from uqno.evaluation.methods import METHODS, Job, jobs, trained
 from uqno.evaluation.presets import Settings
+from uqno.evaluation.processes import pool, seconds
 from uqno.evaluation.profile import concatenate, profile
 from uqno.evaluation.results import Results
-from uqno.evaluation.runs import Progress, Run, claim, is_done, loaded
+from uqno.evaluation.runs import Run, claim, is_done, loaded
+from uqno.evaluation.tasks.contract import Progress
 from uqno.model import UQNO
+from uqno.operators import as_operator
 from uqno.radius import ComponentsRadius
 from uqno.training.samples import Data
 
@@ -41,20 +40,20 @@ def run(
     settings: Settings,
     folder: str | Path,
     *,
-    data: str | Path = "data",
+    data: str | Path | None = None,
     preset: str = "",
     command: str = "",
     workers: int | None = None,
     progress: Progress = lambda what, done, total: None,
 ) -> Results:
     """Do the whole comparison, or what is left of it, and return its record."""
-    made = Run(settings, Path(folder), Path(data))
+    made = Run(settings, Path(folder), None if data is None else Path(data))
     finished = made.folder / "results.json"
     claim(made)
     if is_done(made):
         return results.read(finished)
     workers = workers or cores()
-    made.make_data(workers, progress)
+    made.task.make_data(workers, progress)
     with pool(workers) as executor:
         train_all(made, executor, workers, progress)
         score_all(made, executor, progress)
@@ -67,12 +66,11 @@ def run(
 
 def estimate(made: Run, workers: int | None = None) -> float:
     """Seconds that the rest of a run will take, from a few seconds of trying each part."""
-    s = made.settings
-    unsolved = sum(_missing(*store) for store in made.stores().values())
+    s, task = made.settings, made.task
     every = jobs(s)
     untrained = sum(job.work for job in every) * s.epochs - made.progress(every)
     passes = sum(
-        METHODS[name].passes * len(chunk)
+        METHODS[name].passes(len(task.symmetries)) * len(chunk)
         for name in trained(s)
         for chunk in made.chunks()
         if not made.is_scored(name, chunk)
@@ -80,62 +78,19 @@ def estimate(made: Run, workers: int | None = None) -> float:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as in the processes
     try:
-        solving = _seconds(
-            lambda: Recipe(resolution=s.solved_at, keep=(s.solved_at,)).functions([0])
-        )
-        network = Workshop(s, made.folder, ()).network()
-        a = torch.randn(s.batch_size, 1, s.trained_at, s.trained_at)
-        training = _seconds(lambda: network(a).sum().backward()) / s.batch_size
-        large = torch.randn(1, 1, s.tested_at, s.tested_at)
+        making = task.seconds_to_make()
+        operator = as_operator(task.network())
+        batch, one = (task.trial(role) for role in ("train", "held"))
+        training = seconds(lambda: operator(batch).sum().backward()) / s.batch_size
         with torch.no_grad():
-            testing = _seconds(lambda: network(large))
+            testing = seconds(lambda: operator(one))
     finally:
         torch.set_num_threads(threads)
-    total = unsolved * solving + untrained * training + passes * testing
+    total = making + untrained * training + passes * testing
     return total / min(workers or cores(), cores())
 
 
-def _missing(path: Path, recipe: Recipe, part: range) -> int:
-    """Functions of a store that are still to be solved."""
-    if not path.exists():
-        return len(part)
-    store = FunctionStore.open(path)
-    return len(part) - sum(len(store.positions(int(c))) for c in np.flatnonzero(store.done()))
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    """Of the second call: the first one also loads and plans."""
-    work()
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
-
-
 # --- processes --------------------------------------------------------------------------------
-
-
-@contextmanager
-def pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    # Spawned, not forked: a fork of a process with torch's threads may hang.
-    executor = ProcessPoolExecutor(
-        workers,
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=_begin_worker,
-        initargs=(max(1, cores() // workers),),
-    )
-    try:
-        yield executor
-    except BaseException:
-        for process in list((executor._processes or {}).values()):
-            process.terminate()  # a fit would go on for minutes; its checkpoint is safe
-        raise
-    finally:
-        executor.shutdown(wait=True, cancel_futures=True)
-
-
-def _begin_worker(threads: int) -> None:
-    end_with_parent()
-    torch.set_num_threads(threads)
 
 
 def train_all(made: Run, executor: ProcessPoolExecutor, workers: int, progress: Progress) -> None:
@@ -179,19 +134,21 @@ def score_all(made: Run, executor: ProcessPoolExecutor, progress: Progress) -> N
 
 def _score(made: Run, name: str, chunk: range) -> None:
     model = loaded(made, name)
-    ranks = made.ladder
-    data = made.samples("held").subset(chunk)
-    # Small batches of large functions: they gain nothing from company.
-    size = max(1, min(16, 2**17 // made.settings.tested_at**2))
-    parts, predicting, began = [], 0.0, time.perf_counter()
+    data: Data = Subset(made.task.held(), chunk)  # type: ignore[arg-type]
+    size = made.task.scored_at_once
+    parts, misses, predicting, began = [], [], 0.0, time.perf_counter()
     before = began
-    for error, radius, _ in model.scored(data, size):
+    for i, (error, radius, _) in enumerate(model.scored(data, size)):
         predicting += time.perf_counter() - before
-        parts.append(profile(error, radius, ranks))
+        sample = data[i]
+        areas = sample["surface_weights"].numpy() if "surface_weights" in sample else None
+        parts.append(profile(error, radius, made.ladder, areas, made.levels))
+        misses.append(float(np.linalg.norm(error) / sample["u"].double().norm()))
         before = time.perf_counter()
     file = made.chunk_file(name, chunk)
     file.parent.mkdir(parents=True, exist_ok=True)
     told: dict[str, Any] = {"predict": predicting, "all": time.perf_counter() - began}
+    told["relative_error"] = misses
     if isinstance(model.radius, ComponentsRadius):
         told["explained"] = _explained(model, model.radius, data, size)
     beside = file.with_suffix(".json")

@@ -24,7 +24,7 @@ from uqno.conformal.words import ordinal
 from uqno.data.files import write_whole
 from uqno.evaluation import results as records
 from uqno.evaluation.profile import Profile
-from uqno.evaluation.results import LABELS, thinning
+from uqno.evaluation.results import LABELS
 
 if TYPE_CHECKING:
     from uqno.evaluation.runs import Run
@@ -54,7 +54,8 @@ class Packed(TypedDict):
     """An array as base64: little-endian float32, or integers 0 … top that run from low to high."""
 
     kind: str
-    """"float32", "uint16", "uint8", or "constant": low everywhere, no data."""
+    """"float32", "uint16", "uint8", "index16": whole numbers 0 … 65535 as they are, or
+    "constant": low everywhere, no data."""
     shape: list[int]
     low: float
     high: float
@@ -71,6 +72,8 @@ class Domain(TypedDict):
     kind: str
     nodes: list[int]
     """As calibrated and tested; the fields may be thinner."""
+    unit: str | None
+    """Of truth, error and radius, as "Pa"; None for pure numbers."""
 
 
 class Scored(TypedDict):
@@ -95,13 +98,17 @@ class View(TypedDict):
 
 
 class Shown(TypedDict):
-    """A test function to look at; input and truth are numbers of fields."""
+    """A test function to look at; all but its place are numbers of fields.
+
+    On a surface the input is the surface itself: no `input`, but `points` (n, 3), along the car, to
+    its side and up, and `triangles` (t, 3), whose kind is "index16".
+    """
 
     held: int
     """Its place among the held-out functions."""
     place: str
     """Among the test functions, by coverage: "best", "median", "worst", or "5th of 100"."""
-    input: int
+    input: int | None
     truth: int
     points: int | None
     triangles: int | None
@@ -146,6 +153,8 @@ def packed(values: Any, kind: str = "float32") -> Packed:
     [[1.0, 2.0]]
     """
     x = np.asarray(values, dtype=np.float64)
+    if kind == "index16":
+        return _indices(x)
     finite = x[np.isfinite(x)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
     if kind != "float32":
@@ -159,15 +168,25 @@ def packed(values: Any, kind: str = "float32") -> Packed:
     return Packed(kind=kind, shape=list(x.shape), low=low, high=high, data=data)
 
 
+def _indices(x: Reals) -> Packed:
+    """Corners of triangles: exact, so that any number that is no index is refused."""
+    top = np.iinfo(np.uint16).max
+    if not ((x >= 0) & (x <= top) & (x == np.floor(x))).all():
+        raise ValueError(f"index16 holds whole numbers 0 … {top}, got others: pack as float32")
+    data = b64encode(x.astype("<u2").tobytes()).decode("ascii")
+    return Packed(kind="index16", shape=list(x.shape), low=0.0, high=float(top), data=data)
+
+
 def unpacked(held: Packed) -> Reals:
     """What a page reads out of `packed`."""
     if held["kind"] == "constant":
         return np.full(held["shape"], held["low"])
-    kind = np.dtype(held["kind"]).newbyteorder("<")
+    name = "uint16" if held["kind"] == "index16" else held["kind"]
+    kind = np.dtype(name).newbyteorder("<")
     x = np.frombuffer(b64decode(held["data"]), dtype=kind).reshape(held["shape"]).astype(float)
-    if held["kind"] == "float32":
+    if held["kind"] in ("float32", "index16"):
         return np.asarray(x)
-    top = np.iinfo(held["kind"]).max
+    top = np.iinfo(name).max
     return np.asarray(held["low"] + x * ((held["high"] - held["low"]) / top))
 
 
@@ -184,6 +203,10 @@ class Shelf:
         if place == len(self.fields):
             self.fields.append(held)
         return place
+
+    def put_some(self, values: Any | None, kind: str) -> int | None:
+        """`put`, of what there may not be."""
+        return None if values is None else self.put(values, kind)
 
 
 # --- which numbers --------------------------------------------------------------------------
@@ -253,8 +276,8 @@ def explorer(
     return Explorer(
         format=FORMAT,
         format_version=VERSION,
-        task="darcy",
-        domain=Domain(kind="grid", nodes=[s.tested_at, s.tested_at]),
+        task=run.task.name,
+        domain=run.task.domain,
         points=lead.points,
         rungs=lead.ranks.tolist(),
         alphas=alphas,
@@ -302,8 +325,8 @@ def _functions(
     """Each chosen function and what every method says of it; a model is read once."""
     from uqno.evaluation.runs import loaded
 
-    data = run.samples("held")
-    thin = slice(None, None, thinning(run.settings.tested_at, NODES))
+    data = run.task.held()
+    scenes = {held: run.task.scene(held, NODES) for held, _ in picks}
     samples = {held: data[held] for held, _ in picks}
     views: dict[int, dict[str, View]] = {held: {} for held, _ in picks}
     total = len(picks) * len(profiles)
@@ -313,39 +336,51 @@ def _functions(
             progress("storing functions to look at", i * len(picks) + k, total)
             estimate = model.estimate(sample)
             error = sample["u"][0].double() - estimate.center[0, 0].double()
+            thin = scenes[held].thin
             views[held][name] = View(
-                error=shelf.put(error[thin, thin]),
-                radius=shelf.put(estimate.radius[0].double()[thin, thin]),
+                error=shelf.put(thin(error.numpy())),
+                radius=shelf.put(thin(estimate.radius[0].double().numpy())),
                 ratios=packed(profile.ratios[held]),
             )
     return [
         Shown(
             held=held,
             place=place,
-            input=shelf.put(samples[held]["a"][0, thin, thin], "uint8"),
-            truth=shelf.put(samples[held]["u"][0, thin, thin]),
-            points=None,
-            triangles=None,
+            input=shelf.put_some(scenes[held].input, "uint8"),
+            truth=shelf.put(scenes[held].thin(samples[held]["u"][0].numpy())),
+            points=shelf.put_some(scenes[held].points, "uint16"),
+            triangles=shelf.put_some(scenes[held].triangles, "index16"),
             views=views[held],
         )
         for held, place in picks
     ]
 
 
-def reopened(folder: str | Path, data: str | Path) -> Run | None:
-    """The run of a folder, for more to be made of it; None where its models or data are gone."""
-    from uqno.evaluation.presets import Settings
+def reopened(folder: str | Path, data: str | Path | None) -> Run | None:
+    """The run of a folder, for more to be made of it; None where its models or data are gone.
+
+    data: where its functions are, if not where they were when it was run.
+    """
+    from uqno.evaluation.presets import recorded
     from uqno.evaluation.runs import Run
 
     folder = Path(folder)
     if not (folder / "settings.json").is_file() or not (folder / "results.json").is_file():
         return None
-    settings = records.read(folder / "results.json")["settings"]
-    run = Run(Settings(**settings), folder, Path(data))
-    parts = [store for store, _, _ in run.stores().values()]
-    parts += [run.folder / "models" / name / "model.json" for name in run.settings.methods]
+    record = records.read(folder / "results.json")
+    if data is None:
+        started = json.loads((folder / "settings.json").read_text(encoding="utf8"))
+        data = started.get("data", {}).get("source")
+    run = Run(
+        recorded(record["task"], record["settings"]), folder, None if data is None else Path(data)
+    )
+    parts = [run.folder / "models" / name / "model.json" for name in run.settings.methods]
     parts += [run.chunk_file(name, c) for name in run.settings.methods for c in run.chunks()]
-    return run if all(part.exists() for part in parts) else None
+    try:
+        there = run.task.is_made()
+    except (ValueError, OSError):  # a set of cars that has gone
+        there = False
+    return run if there and all(part.exists() for part in parts) else None
 
 
 def read_explorer(path: str | Path) -> Explorer | None:

@@ -9,15 +9,17 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from uqno.evaluation.presets import Settings
+from uqno.evaluation.tasks.contract import Task
 from uqno.model import UQNO
-from uqno.operators import FNO, Operator, as_operator
-from uqno.operators.symmetry import augmentation, square
+from uqno.operators import Operator, as_operator
+from uqno.operators.symmetry import Symmetry, augmentation
 from uqno.radius import (
     ComponentsRadius,
     ConstantRadius,
@@ -40,20 +42,32 @@ NO_FLOOR = 1e-3
 class Workshop:
     """Where operators and models of a run are trained, or read once they are.
 
-    train: all training functions; the paper's recipe takes the first half for Ĝ, the second for E.
+    The paper's recipe takes the first half of the training functions for Ĝ, the second for E.
     """
 
-    settings: Settings
+    task: Task
     folder: Path
-    train: Data
+
+    @property
+    def settings(self) -> Settings:
+        return self.task.settings
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        return self.task.symmetries
+
+    @cached_property
+    def train(self) -> Data:
+        """All training functions; read when something is trained."""
+        return self.task.train()
 
     # --- operators that methods share ---------------------------------------------------------
 
     def cross(self, name: str) -> CrossFit:
         """Operators on all the training functions and on all folds but one."""
-        symmetries = square() if name == "symmetric" else ()
+        symmetries = self.symmetries if name == "symmetric" else ()
         return crossfit(
-            lambda: as_operator(self.network()),
+            lambda: as_operator(self.task.network()),
             self.train,
             folds=self.settings.folds,
             seed=self.settings.seed,
@@ -66,11 +80,11 @@ class Workshop:
     def single(self, name: str) -> Operator:
         """One operator: on the first half, or on all the training functions with dropout."""
         of_all = name == "dropout"
-        symmetries = square() if name.startswith("half-symmetric") else ()
+        symmetries = self.symmetries if name.startswith("half-symmetric") else ()
         seed = self.settings.seed + (1 if name == "half-symmetric-2" else 0)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            operator = as_operator(self.network(self.settings.dropout if of_all else 0.0))
+            operator = as_operator(self.task.network(self.settings.dropout if of_all else 0.0))
         fit(
             operator,
             self.train if of_all else self.half(0),
@@ -81,10 +95,6 @@ class Workshop:
             **self.training(),
         )
         return operator
-
-    def network(self, dropout: float = 0.0) -> FNO:
-        s = self.settings
-        return FNO(1, 1, (s.modes, s.modes), s.width, s.layers, dropout=dropout)
 
     def half(self, which: int) -> Data:
         """The first or the second half of the training functions."""
@@ -130,7 +140,7 @@ class Method:
     operators: names of the shared ones it needs; the first is its base.
     make: the model before `fit`.
     fits: {folder of a fit of its own: functions of an epoch}.
-    passes: networks that a prediction takes, for an estimate of the time.
+    passes: networks that a prediction takes, of how many symmetries; for an estimate of the time.
     features: what E sees beside its inputs, if that is not saved with the model.
     raw: whether the paper's table, or anyone, would use it without calibration.
     radius_of: another method whose trained radius it has.
@@ -139,7 +149,7 @@ class Method:
     operators: tuple[str, ...]
     make: Callable[[Workshop], UQNO]
     fits: Callable[[Settings], Mapping[str, int]]
-    passes: int
+    passes: Callable[[int], int]
     features: Callable[[Workshop], tuple[Any, ...]] = _nothing
     raw: bool = False
     radius_of: str | None = None
@@ -174,100 +184,100 @@ METHODS: Mapping[str, Method] = {
     # spread for E, less variation of E.
     "uqno": Method(
         ("symmetric",),
-        lambda w: UQNO(w.cross("symmetric"), symmetries=square()),
+        lambda w: UQNO(w.cross("symmetric"), symmetries=w.symmetries),
         _radius_fit,
-        passes=16,
+        passes=lambda g: 2 * g,
         raw=True,
     ),
     "uqno-paper": Method(
         ("half",),
         lambda w: UQNO(w.single("half"), QuantileRadius(floor=NO_FLOOR, power=1.0)),
         _half_fit,
-        passes=2,
+        passes=lambda g: 2,
         raw=True,
     ),
     "mc-dropout": Method(
         ("dropout",),
         lambda w: UQNO(w.single("dropout"), DropoutRadius()),
         _no_fit,
-        passes=10,
+        passes=lambda g: 10,
         raw=True,
     ),
     "laplace": Method(
         ("plain",),
         lambda w: UQNO(w.cross("plain").operator, LaplaceRadius()),
         _no_fit,
-        passes=2,
+        passes=lambda g: 2,
         raw=True,
     ),
     "nppc": Method(
         ("plain",),
         lambda w: UQNO(w.cross("plain"), ComponentsRadius()),
         _radius_fit,
-        passes=4,
+        passes=lambda g: 4,
         raw=True,
     ),
     "ensemble": Method(
         ("plain",),
         lambda w: UQNO(w.cross("plain").operator, EnsembleRadius(w.settings.members)),
         _member_fits,
-        passes=5,
+        passes=lambda g: 5,
         raw=True,
     ),
     "perturbed-pair": Method(
         ("plain",),
         lambda w: UQNO(w.cross("plain").operator, PerturbedPairRadius(w.settings.noise)),
         _pair_fit,
-        passes=2,
+        passes=lambda g: 2,
         raw=True,
     ),
     "constant": Method(
-        ("plain",), lambda w: UQNO(w.cross("plain"), ConstantRadius()), _no_fit, passes=1
+        ("plain",), lambda w: UQNO(w.cross("plain"), ConstantRadius()), _no_fit, passes=lambda g: 1
     ),
     "mean-field": Method(
-        ("plain",), lambda w: UQNO(w.cross("plain"), MeanFieldRadius()), _no_fit, passes=1
+        ("plain",), lambda w: UQNO(w.cross("plain"), MeanFieldRadius()), _no_fit, passes=lambda g: 1
     ),
     # Of the ablation alone.
     "out-of-fold": Method(
         ("plain",),
         lambda w: UQNO(w.cross("plain"), QuantileRadius(power=1.0)),
         _radius_fit,
-        passes=2,
+        passes=lambda g: 2,
     ),
     "no-spread": Method(
         ("symmetric",),
         lambda w: UQNO(
-            w.cross("symmetric"), QuantileRadius(power=1.0), symmetries=square(), spread=False
+            w.cross("symmetric"), QuantileRadius(power=1.0), symmetries=w.symmetries, spread=False
         ),
         _radius_fit,
-        passes=16,
+        passes=lambda g: 2 * g,
     ),
     "full-variation": Method(
         ("symmetric",),
-        lambda w: UQNO(w.cross("symmetric"), QuantileRadius(power=1.0), symmetries=square()),
+        lambda w: UQNO(w.cross("symmetric"), QuantileRadius(power=1.0), symmetries=w.symmetries),
         _no_fit,
-        passes=16,
+        passes=lambda g: 2 * g,
         radius_of="uqno",
     ),
     "constant-symmetric": Method(
         ("symmetric",),
-        lambda w: UQNO(w.cross("symmetric"), ConstantRadius(), symmetries=square()),
+        lambda w: UQNO(w.cross("symmetric"), ConstantRadius(), symmetries=w.symmetries),
         _no_fit,
-        passes=8,
+        passes=lambda g: g,
     ),
     "half-symmetric": Method(
         ("half-symmetric",),
-        lambda w: UQNO(w.single("half-symmetric"), symmetries=square()),
+        lambda w: UQNO(w.single("half-symmetric"), symmetries=w.symmetries),
         _half_fit,
-        passes=16,
+        passes=lambda g: 2 * g,
     ),
     "disagreement": Method(
         ("half-symmetric", "half-symmetric-2"),
         lambda w: UQNO(
-            w.single("half-symmetric"), symmetries=square(), features=_second_operator(w)
+            w.single("half-symmetric"), symmetries=w.symmetries, features=_second_operator(w)
         ),
         _half_fit,
-        passes=17,
+        passes=lambda g: 2 * g + 1,
         features=_second_operator,
     ),
 }

@@ -11,7 +11,7 @@ least*, and so do we; the two differ only where (1 − α) m is a whole number.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil
 from typing import Final
@@ -56,6 +56,12 @@ class Measured:
     interval: tuple[float, float] | None = None
     """Exact 95 % interval for the percentage, with the number of functions of one test set."""
     coverage: float | None = None
+    area_coverage: float | None = None
+    """Where functions have areas: the mean share of the area that the same band covers."""
+    area_percentage: float | None = None
+    """And the share of functions of which it covers 1 − α of the area or more."""
+    area_bandwidth: float | None = None
+    """Of the band whose scale is found by area instead of by points."""
     oracle_scale: float | None = None
     """The smallest λ that reaches 1 − δ on the test set itself."""
     oracle_bandwidth: float | None = None
@@ -104,7 +110,14 @@ def calibrated(
     with np.errstate(invalid="ignore"):  # ∞ · 0; an infinite scale is refused below
         widths = [float((s * profile.mean_radius[test].mean(axis=1)).mean()) for s in scales]
     best = int(np.argmin(np.nan_to_num(widths, nan=np.inf)))
-    return _measured(profile, request, sampling, pairs[best], scales[best], test)
+    found = _measured(profile, request, sampling, pairs[best], scales[best], test)
+    if sampling != "grid" or profile.area is None:
+        return found
+    # Of points that count by their area, the design has the same function rank.
+    j = pairs[best].function - 1
+    by_area = np.partition(profile.area.scores_at(request.alpha)[learn], j, axis=1)[:, j]
+    width = float((by_area * profile.mean_radius[test].mean(axis=1)).mean())
+    return replace(found, area_bandwidth=_number(width))
 
 
 def sweep(
@@ -217,6 +230,7 @@ def _measured(
     width = profile.mean_radius[test].mean(axis=1)
     oracle = _oracle(needed[test], request)
     covered, score = _over_test(profile, request, scales, test)
+    area_covered, area_reached = _by_area(profile, request, scales, test)
     return Measured(
         alpha=float(request.alpha),
         delta=float(request.delta),
@@ -232,6 +246,8 @@ def _measured(
         calibration_percentage_sd=_spread(percentage),
         interval=exact_interval(float(percentage.mean()), test.shape[1]),
         coverage=covered,
+        area_coverage=area_covered,
+        area_percentage=area_reached,
         oracle_scale=_number(oracle.mean()),
         oracle_bandwidth=_number((oracle * width).mean()),
         rank_correlation=_mean_number(profile.correlation),
@@ -268,6 +284,18 @@ def _over_test(
     score = 2 * lam * profile.mean_radius[:, np.newaxis] + outside
     column = which[:, np.newaxis]
     return float(covered[test, column].mean()), float(score[test, column].mean())
+
+
+def _by_area(
+    profile: Profile, request: Request, scales: Reals, test: Integers
+) -> tuple[float | None, float | None]:
+    """Mean share of the area that the same scales cover, and of functions with 1 − α covered."""
+    if profile.area is None:
+        return None, None
+    lam, which = np.unique(scales, return_inverse=True)
+    covered = profile.area.coverage(profile.ratios, lam)[test, which[:, np.newaxis]]
+    reached = profile.area.scores_at(request.alpha)[test] <= scales[:, np.newaxis]
+    return float(covered.mean()), float(reached.mean())
 
 
 def exact_interval(

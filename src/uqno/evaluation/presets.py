@@ -1,11 +1,11 @@
-"""What a run is made of: every number that decides its results, and three sets of them."""
+"""What a run is made of: every number that decides its results, and three sets of them a task."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import Any, ClassVar
 
 METHODS = (
     "uqno",
@@ -18,28 +18,25 @@ METHODS = (
     "constant",
     "mean-field",
 )
+FEWER_METHODS = ("uqno", "uqno-paper", "mc-dropout", "laplace", "nppc", "constant")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Settings:
-    """A Darcy experiment. Calibration and test functions choose nothing here."""
+    """What every comparison has. Calibration and test functions choose nothing here."""
+
+    task: ClassVar[str]
 
     seed: int = 0
     """Of the functions, of the networks and of the splits into calibration and test."""
-    train: int = 2000
-    calibration: int = 500
-    test: int = 1000
-    solved_at: int = 211
-    """Nodes a side of the grid on which the equation is solved."""
-    trained_at: int = 43
-    tested_at: int = 43
-    """Nodes a side at which bands are calibrated and tested."""
-    modes: int = 20
+    train: int
+    calibration: int
+    test: int
     width: int = 32
     layers: int = 4
-    epochs: int = 25
-    batch_size: int = 16
-    learning_rate: float = 5e-3
+    epochs: int
+    batch_size: int
+    learning_rate: float
     folds: int = 2
     """Of the out-of-fold residuals."""
     dropout: float = 0.1
@@ -48,9 +45,9 @@ class Settings:
     """Of the ensemble."""
     noise: float = 0.1
     """Of the perturbed labels, as a share of the solutions' standard deviation."""
-    alphas: tuple[float, ...] = (0.1, 0.02)
+    alphas: tuple[float, ...]
     delta: float = 0.02
-    curve_alphas: tuple[float, ...] = (0.02, 0.05, 0.1, 0.2)
+    curve_alphas: tuple[float, ...]
     """Of the figures with several levels."""
     splits: int = 200
     """Random splits of the held-out functions over which figures are averaged."""
@@ -70,13 +67,6 @@ class Settings:
                 f"train = {self.train} is too few for batches of {self.batch_size}, as halves are "
                 f"halved again: give at least {4 * self.batch_size}"
             )
-        for name in ("trained_at", "tested_at"):
-            kept = getattr(self, name)
-            if (self.solved_at - 1) % (kept - 1):
-                raise ValueError(
-                    f"{name} = {kept} has nodes that are not among the {self.solved_at} of "
-                    f"solved_at: {self.solved_at - 1} must be a multiple of {kept - 1}"
-                )
 
     @property
     def held_out(self) -> int:
@@ -87,6 +77,74 @@ class Settings:
             name: list(value) if isinstance(value, tuple) else value
             for name, value in asdict(self).items()
         }
+
+
+@dataclass(frozen=True, kw_only=True)
+class DarcySettings(Settings):
+    """Darcy flow on the unit square, solved here."""
+
+    task: ClassVar[str] = "darcy"
+
+    train: int = 2000
+    calibration: int = 500
+    test: int = 1000
+    solved_at: int = 211
+    """Nodes a side of the grid on which the equation is solved."""
+    trained_at: int = 43
+    tested_at: int = 43
+    """Nodes a side at which bands are calibrated and tested."""
+    modes: int = 20
+    epochs: int = 25
+    batch_size: int = 16
+    learning_rate: float = 5e-3
+    alphas: tuple[float, ...] = (0.1, 0.02)
+    curve_alphas: tuple[float, ...] = (0.02, 0.05, 0.1, 0.2)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("trained_at", "tested_at"):
+            kept = getattr(self, name)
+            if (self.solved_at - 1) % (kept - 1):
+                raise ValueError(
+                    f"{name} = {kept} has nodes that are not among the {self.solved_at} of "
+                    f"solved_at: {self.solved_at - 1} must be a multiple of {kept - 1}"
+                )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CarSettings(Settings):
+    """Pressure on the surface of cars: 500 to train and calibrate, 111 to test, as in the paper."""
+
+    task: ClassVar[str] = "cars"
+
+    train: int = 380
+    calibration: int = 120
+    test: int = 111
+    latent: tuple[int, ...] = (40, 16, 14)
+    """Nodes of the grid around the car, along each axis."""
+    modes: tuple[int, ...] = (12, 6, 4)
+    """Frequencies along each axis of that grid."""
+    neighbours: tuple[int, ...] = (4, 8)
+    """Surface points that a node listens to, and nodes that a surface point listens to."""
+    epochs: int = 20
+    batch_size: int = 4
+    learning_rate: float = 2e-3
+    members: int = 3
+    alphas: tuple[float, ...] = (0.12, 0.04)
+    curve_alphas: tuple[float, ...] = (0.04, 0.08, 0.12, 0.2)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, length in (("latent", 3), ("modes", 3), ("neighbours", 2)):
+            values = getattr(self, name)
+            if len(values) != length:
+                raise ValueError(f"{name} = {values} must be {length} numbers, joined by commas")
+        for nodes, modes in zip(self.latent, self.modes, strict=True):
+            if nodes <= modes:
+                raise ValueError(
+                    f"latent = {self.latent} is too coarse for modes = {self.modes}: give each "
+                    "axis more nodes than modes"
+                )
 
 
 # What each number may be; the rest must be at least 1.
@@ -103,44 +161,62 @@ def _checked(name: str, value: Any) -> Any:
         raise ValueError(f"dropout = {value} must lie in (0, 1)")
     elif name in ("learning_rate", "noise") and not 0 < value < float("inf"):
         raise ValueError(f"{name} = {value} must be positive and finite")
-    elif isinstance(value, int) and not isinstance(value, bool) and value < _LEAST.get(name, 1):
-        raise ValueError(f"{name} = {value} must be at least {_LEAST.get(name, 1)}")
+    else:
+        for number in value if isinstance(value, tuple | list) else (value,):
+            whole = isinstance(number, int) and not isinstance(number, bool)
+            if whole and number < _LEAST.get(name, 1):
+                raise ValueError(f"{name} = {value} must be at least {_LEAST.get(name, 1)}")
     return tuple(value) if isinstance(value, list) else value
 
 
-PRESETS: Mapping[str, Settings] = {
-    "quick": Settings(
-        train=600,
-        calibration=200,
-        test=400,
-        modes=12,
-        epochs=10,
-        methods=("uqno", "uqno-paper", "mc-dropout", "laplace", "nppc", "constant"),
-        ablation=False,
-    ),
-    "standard": Settings(),
-    "paper": Settings(
-        train=5000,
-        test=500,
-        modes=12,
-        epochs=15,
-        solved_at=421,
-        tested_at=421,
-        methods=("uqno", "uqno-paper", "mc-dropout", "laplace", "nppc", "constant"),
-        ablation=False,
-    ),
+PRESETS: Mapping[str, Mapping[str, Settings]] = {
+    "darcy": {
+        "quick": DarcySettings(
+            train=600,
+            calibration=200,
+            test=400,
+            modes=12,
+            epochs=10,
+            methods=FEWER_METHODS,
+            ablation=False,
+        ),
+        "standard": DarcySettings(),
+        "paper": DarcySettings(
+            train=5000,
+            test=500,
+            modes=12,
+            epochs=15,
+            solved_at=421,
+            tested_at=421,
+            methods=FEWER_METHODS,
+            ablation=False,
+        ),
+    },
+    "cars": {
+        "quick": CarSettings(
+            train=160,
+            calibration=60,
+            test=60,
+            epochs=6,
+            methods=("uqno", "uqno-paper", "mc-dropout"),
+            ablation=False,
+        ),
+        "standard": CarSettings(),
+        "paper": CarSettings(epochs=60, methods=FEWER_METHODS, ablation=False),
+    },
 }
 
 
-def preset(name: str, changes: Iterable[str] = ()) -> Settings:
+def preset(task: str, name: str, changes: Iterable[str] = ()) -> Settings:
     """The settings of a preset with changes `key=value`; a tuple's values are joined by commas.
 
-    >>> preset("quick", ["epochs=2", "alphas=0.1,0.05"]).alphas
+    >>> preset("darcy", "quick", ["epochs=2", "alphas=0.1,0.05"]).alphas
     (0.1, 0.05)
     """
-    if name not in PRESETS:
-        raise ValueError(f"preset {name!r} is not known: choose from {', '.join(PRESETS)}")
-    settings = PRESETS[name]
+    presets = PRESETS[task]
+    if name not in presets:
+        raise ValueError(f"preset {name!r} is not known: choose from {', '.join(presets)}")
+    settings = presets[name]
     known = {field.name: getattr(settings, field.name) for field in fields(settings)}
     changed: dict[str, Any] = {}
     for change in changes:
@@ -174,3 +250,11 @@ def _parsed(key: str, text: str, like: Any) -> Any:
         kinds = {bool: "true or false", tuple: "values joined by commas", int: "a whole number"}
         expected = kinds.get(type(like), "a number")
         raise ValueError(f"--set {key}={text}: expected {expected}, such as {like}") from None
+
+
+def recorded(task: str, record: Mapping[str, Any]) -> Settings:
+    """The settings that `record` describes."""
+    kinds = {kind.task: kind for kind in (DarcySettings, CarSettings)}
+    if task not in kinds:
+        raise ValueError(f"task = {task!r} is not known: expected one of {', '.join(kinds)}")
+    return kinds[task](**record)

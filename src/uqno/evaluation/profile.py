@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 
 from uqno.conformal import checks, ratios
+from uqno.conformal.checks import Share
+from uqno.conformal.scores import weighted_quantile
 from uqno.data.files import write_whole
 
 Reals = NDArray[np.float64]
@@ -31,6 +33,34 @@ ALL_RANKS: Final = 300
 TOP_RUNGS, EVEN_RUNGS = 150, 101
 # Points that the rank correlation looks at; its error, below 0.01 a function, averages out.
 CORRELATED_POINTS: Final = 2**14
+
+
+@dataclass(frozen=True)
+class ByArea:
+    """The same functions on surfaces, whose points count by their area instead."""
+
+    alphas: Reals
+    """(A,)."""
+    scores: Reals
+    """(n, A): the smallest λ that covers 1 − α of each function's area."""
+    covered: Reals
+    """(n, R): the share of the area that the points up to each rung have."""
+
+    def scores_at(self, alpha: Share) -> Reals:
+        """(n,): exact, or refused."""
+        places = np.flatnonzero(np.isclose(self.alphas, float(alpha), rtol=0, atol=1e-12))
+        if not places.size:
+            raise ValueError(
+                f"alpha = {float(alpha):g} is not among {self.alphas.tolist()}, for which areas "
+                "were scored: profile the functions with it in `alphas`"
+            )
+        return self.scores[:, places[0]]
+
+    def coverage(self, ratios: Reals, scale: Reals) -> Reals:
+        """The share of the area with ratio ≤ λ, (n, scales); interpolated between rungs."""
+        rows = zip(ratios, self.covered, strict=True)
+        known = ((r[np.isfinite(r)], c[np.isfinite(r)]) for r, c in rows)
+        return np.array([np.interp(scale, np.append(0, r), np.append(0, c)) for r, c in known])
 
 
 @dataclass(frozen=True)
@@ -53,6 +83,7 @@ class Profile:
     """(n,)."""
     correlation: Reals
     """(n,): rank correlation of radius and error over the points; NaN where one is constant."""
+    area: ByArea | None = None
 
     def __len__(self) -> int:
         return len(self.ratios)
@@ -94,9 +125,16 @@ class Profile:
         rows = zip(self.ratios, self.error_above, self.radius_above, self.mean_error, strict=True)
         return np.array([_interpolated_excess(lam, *row) for row in rows])
 
+    def divided(self, size: float) -> Profile:
+        """The same with errors and radii in units of `size`."""
+        sized = ("error_above", "radius_above", "mean_error", "mean_radius")
+        return replace(self, **{name: getattr(self, name) / size for name in sized})
+
     def save(self, path: str | Path) -> None:
         """One .npz file, without pickle; whoever reads it meanwhile sees the old one, whole."""
-        arrays = {field.name: np.asarray(getattr(self, field.name)) for field in fields(self)}
+        arrays = {name: np.asarray(getattr(self, name)) for name in _ARRAYS}
+        if self.area is not None:
+            arrays |= {f"area_{f.name}": getattr(self.area, f.name) for f in fields(ByArea)}
         arrays |= {"format": np.array(FORMAT), "version": np.array(VERSION)}
 
         def write(aside: Path) -> None:
@@ -118,8 +156,7 @@ class Profile:
             raise ValueError(
                 f"{path} is not a whole profile, truncated or foreign: {why}"
             ) from None
-        names = [field.name for field in fields(cls)]
-        if str(held.get("format")) != FORMAT or set(names) - set(held):
+        if str(held.get("format")) != FORMAT or set(_ARRAYS) - set(held):
             raise ValueError(
                 f"{path} is not a profile that uqno wrote: profile the functions again"
             )
@@ -128,7 +165,15 @@ class Profile:
                 f"{path} has version {int(held['version'])}, this uqno reads up to {VERSION}: "
                 "update uqno"
             )
-        return cls(points=int(held["points"]), **{name: held[name] for name in names[1:]})
+        area = {f.name: held[f"area_{f.name}"] for f in fields(ByArea) if "area_scores" in held}
+        return cls(
+            points=int(held["points"]),
+            **{name: held[name] for name in _ARRAYS[1:]},
+            area=ByArea(**area) if area else None,
+        )
+
+
+_ARRAYS = tuple(field.name for field in fields(Profile) if field.name != "area")
 
 
 def _interpolated_excess(
@@ -160,11 +205,18 @@ def rungs(points: int, ranks: Iterable[int] = ()) -> Integers:
     return np.unique(np.concatenate([asked, m + 1 - above.round(), even.round()]).astype(np.int64))
 
 
-def profile(error: Any, radius: Any, ranks: Iterable[int]) -> Profile:
+def profile(
+    error: Any,
+    radius: Any,
+    ranks: Iterable[int],
+    areas: ArrayLike | None = None,
+    alphas: Iterable[float] = (),
+) -> Profile:
     """r_(k) and the sums above it for one function, by one sort.
 
     error: (*points), signed or not, or (*points, d); radius: (*points), ≥ 0; where both are 0 the
     ratio is 0, where only the radius is, ∞. ranks: from `rungs`, rising from 1 to m.
+    areas: of the points, (*points), to score the function by area too, at `alphas`.
     """
     r = ratios(error, radius)
     E = np.asarray(radius, dtype=np.float64).ravel()
@@ -183,6 +235,20 @@ def profile(error: Any, radius: Any, ranks: Iterable[int]) -> Profile:
         mean_error=np.array([e.mean()]),
         mean_radius=np.array([E.mean()]),
         correlation=np.array([_thinned_correlation(E, e)]),
+        area=None if areas is None else _by_area(r, order, k, areas, alphas),
+    )
+
+
+def _by_area(
+    r: Reals, order: Integers, ranks: Integers, areas: ArrayLike, alphas: Iterable[float]
+) -> ByArea:
+    mass = np.asarray(areas, dtype=np.float64).ravel()
+    levels = tuple(alphas)
+    shares = [1 - checks.share("alpha", alpha) for alpha in levels]
+    return ByArea(
+        alphas=np.array(levels),
+        scores=np.array([[weighted_quantile(r, mass, share) for share in shares]]),
+        covered=np.cumsum(mass[order])[ranks - 1][np.newaxis] / mass.sum(),
     )
 
 
@@ -203,9 +269,23 @@ def concatenate(profiles: Sequence[Profile]) -> Profile:
                 f"profile {i} has {len(other.ranks)} rungs of {other.points} points, the first "
                 f"{len(first.ranks)} of {first.points}: profile all functions on the same ladder"
             )
-    stacked = [field.name for field in fields(Profile)[2:]]
-    parts = {name: np.concatenate([getattr(p, name) for p in profiles]) for name in stacked}
-    return Profile(first.points, first.ranks, **parts)
+    parts = {name: np.concatenate([getattr(p, name) for p in profiles]) for name in _ARRAYS[2:]}
+    return Profile(first.points, first.ranks, **parts, area=_concatenated_areas(profiles))
+
+
+def _concatenated_areas(profiles: Sequence[Profile]) -> ByArea | None:
+    areas = [p.area for p in profiles if p.area is not None]
+    if not areas:
+        return None
+    if len(areas) < len(profiles) or any(
+        not np.array_equal(area.alphas, areas[0].alphas) for area in areas
+    ):
+        raise ValueError("profiles differ in whether or where areas were scored: profile all alike")
+    return ByArea(
+        areas[0].alphas,
+        np.concatenate([area.scores for area in areas]),
+        np.concatenate([area.covered for area in areas]),
+    )
 
 
 def rank_correlation(x: Reals, y: Reals) -> float:

@@ -41,6 +41,17 @@ LABELS: Final = {
 """Names of the methods in files, and how a person calls them."""
 
 
+Field = list[float] | list[list[float]]
+"""Values at the points of a surface, or rows of a grid."""
+
+
+class Unit(TypedDict):
+    """Of functions that are no pure numbers; bandwidths in the record are divided by `size`."""
+
+    symbol: str
+    size: float
+
+
 class Row(TypedDict):
     """One method at one (α, δ), raw or calibrated."""
 
@@ -61,6 +72,16 @@ class Row(TypedDict):
     interval: list[float] | None
     target: float
     coverage: float | None
+    bandwidth_in_unit: float | None
+    """In the unit of the functions, if they have one."""
+    area_coverage: float | None
+    """On surfaces: the share of the area that is covered, by the band calibrated by points."""
+    area_percentage: float | None
+    """And the share of functions of which at least 1 − α of the area is covered."""
+    area_bandwidth: float | None
+    """Of the band that is calibrated by area instead."""
+    relative_error: float | None
+    """Mean over held-out functions of ‖u − Ĝ(a)‖ / ‖u‖."""
     oracle_scale: float | None
     oracle_bandwidth: float | None
     rank_correlation: float | None
@@ -109,25 +130,28 @@ class Targets(TypedDict):
 
 
 class PanelMethod(TypedDict):
-    """One method on the function of the panel; fields are rows of a grid."""
+    """One method on the function of the panel."""
 
     method: str
     label: str
     calibrated: bool
-    error: list[list[float]]
-    radius: list[list[float]]
+    error: Field
+    radius: Field
     """Times the scale."""
     coverage: float
 
 
 class Panel(TypedDict):
-    """One test function as every method sees it."""
+    """One test function as every method sees it; on a surface, which is its own input."""
 
     alpha: float
     delta: float
-    input: list[list[float]]
-    truth: list[list[float]]
-    prediction: list[list[float]]
+    input: Field | None
+    truth: Field
+    prediction: Field
+    points: list[list[float]] | None
+    """(n, 3) of a surface: along the car, to its side, up."""
+    triangles: list[list[int]] | None
     methods: list[PanelMethod]
 
 
@@ -164,6 +188,9 @@ class Results(TypedDict):
     versions: dict[str, str]
     machine: str
     split: dict[str, int]
+    points: int
+    """Of every held-out function."""
+    unit: Unit | None
     rows: list[Row]
     ablation: list[Ablated]
     curves: list[Curve]
@@ -181,7 +208,17 @@ PARTS: Final[dict[str, Any]] = {
     "panel": Panel,
     "section": Section,
     "paper": Quoted,
+    "unit": Unit,
 }
+# What records did not have before there were cars.
+ADDED_TO_ROWS: Final = (
+    "bandwidth_in_unit",
+    "area_coverage",
+    "area_percentage",
+    "area_bandwidth",
+    "relative_error",
+)
+ADDED_TO_PANELS: Final = ("points", "triangles")
 
 
 # --- parts ----------------------------------------------------------------------------------
@@ -192,7 +229,9 @@ def row(
     measured: Measured,
     *,
     label: str | None = None,
+    unit: Unit | None = None,
     share_of_variance: float | None = None,
+    relative_error: float | None = None,
     train_seconds: float | None = None,
     calibrate_seconds: float | None = None,
     predict_seconds: float | None = None,
@@ -200,10 +239,13 @@ def row(
     """A row of the table from what was measured; the label is the method's own by default."""
     numbers = asdict(measured)
     del numbers["ranks"]
+    width = measured.bandwidth
     found = {
         "method": method,
         "label": label or LABELS.get(method, method),
+        "bandwidth_in_unit": None if unit is None or width is None else width * unit["size"],
         "share_of_variance": share_of_variance,
+        "relative_error": relative_error,
         "train_seconds": train_seconds,
         "calibrate_seconds": calibrate_seconds,
         "predict_seconds": predict_seconds,
@@ -320,8 +362,21 @@ def read(path: str | Path) -> Results:
         content = json.loads(path.read_text(encoding="utf8"))
     except ValueError as why:
         raise ValueError(f"{path} is not whole JSON, truncated or foreign: {why}") from None
+    _complete_older(content)
     _check(path, content)
     return cast(Results, content)
+
+
+def _complete_older(content: Any) -> None:
+    """Add to a record from before there were cars what it says by leaving it out."""
+    if not isinstance(content, dict) or "points" in content or "rows" not in content:
+        return
+    content["points"] = content.get("settings", {}).get("tested_at", 0) ** 2
+    content["unit"] = None
+    for row in content["rows"]:
+        row |= {key: None for key in ADDED_TO_ROWS if key not in row}
+    if content.get("panel"):
+        content["panel"] |= dict.fromkeys(ADDED_TO_PANELS)
 
 
 def _check(path: str | Path, content: Any) -> None:

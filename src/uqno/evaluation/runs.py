@@ -6,36 +6,29 @@ RUN/radius/…           fits of their radii
 RUN/models/<method>    the models
 RUN/profiles/…         what is kept of the held-out functions, a few dozen a file
 RUN/results.json       written last: a run that has it is done
-
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from itertools import pairwise
-from math import gcd
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from uqno.data import GridSamples, Recipe, generate
 from uqno.data.files import write_whole
-from uqno.data.split import Split
-from uqno.data.store import FunctionStore
 from uqno.evaluation import metrics, results
 from uqno.evaluation.methods import Job, Workshop, epochs_done
 from uqno.evaluation.presets import Settings
 from uqno.evaluation.profile import Profile, concatenate, rungs
+from uqno.evaluation.tasks.contract import Task
+from uqno.evaluation.tasks.registry import task_of
 from uqno.model import UQNO
-
-Progress = Callable[[str, float, float], None]
-"""(what is done, how much of it, of how much)."""
 
 CHUNK = 50  # held-out functions a task
 DELTAS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3)
@@ -45,63 +38,21 @@ AFTER_TRAINING = ("methods", "ablation", "alphas", "curve_alphas", "delta", "spl
 
 @dataclass(frozen=True)
 class Run:
-    """Settings, and where they are worked out."""
+    """Settings, and where they are worked out; data: where functions are, if not at home."""
 
     settings: Settings
     folder: Path
-    data: Path
+    data: Path | None = None
 
-    # --- data ---------------------------------------------------------------------------------
-
-    def stores(self) -> dict[str, tuple[Path, Recipe, range]]:
-        """{role: (store, recipe, its functions)}; one store where all have one resolution."""
-        s = self.settings
-        every = s.train + s.held_out
-        parts = {
-            "train": (s.trained_at, range(s.train)),
-            "held": (s.tested_at, range(s.train, every)),
-        }
-        if s.trained_at == s.tested_at:
-            parts = {"all": (s.trained_at, range(every))}
-        return {
-            role: (
-                self.data / f"darcy-{s.solved_at}-{kept}-seed{s.seed}-{every}-{role}.zarr",
-                Recipe(seed=s.seed, resolution=s.solved_at, keep=(kept,)),
-                part,
-            )
-            for role, (kept, part) in parts.items()
-        }
-
-    def make_data(self, workers: int, progress: Progress) -> None:
-        s = self.settings
-        chunk = gcd(s.train, 8)  # a part must end where a chunk does
-        for role, (path, recipe, part) in self.stores().items():
-            words = "solving" if role == "all" else f"solving, {role}"
-
-            def tell(done: int, total: int, words: str = words) -> None:
-                progress(words, done, total)
-
-            generate(path, recipe, s.train + s.held_out, part, workers, chunk, tell)
-
-    def samples(self, role: str) -> GridSamples:
-        """Functions to "train" on or "held" out, at the resolution they are used at."""
-        s = self.settings
-        stores = self.stores()
-        path, recipe, _ = stores.get(role) or stores["all"]
-        chosen = range(s.train) if role == "train" else range(s.train, s.train + s.held_out)
-        return FunctionStore.open(path).samples(recipe.keep[0], chosen)
-
-    def split(self) -> Split:
-        """The recorded split: functions are independent draws, so ranges of them are random."""
-        s = self.settings
-        ends = np.cumsum([0, s.train // 2, s.train - s.train // 2, s.calibration, s.test])
-        parts = [tuple(range(a, b)) for a, b in pairwise(ends)]
-        return Split(s.train + s.held_out, s.seed, *parts)
+    @property
+    def task(self) -> Task:
+        """What is compared on; kept by the process, not sent to others with the run."""
+        return task_of(self.settings, self.folder, self.data)
 
     # --- training -----------------------------------------------------------------------------
 
     def workshop(self) -> Workshop:
-        return Workshop(self.settings, self.folder, self.samples("train").in_memory())
+        return Workshop(self.task, self.folder)
 
     def done(self, job: Job) -> bool:
         """Models are saved last; an operator is done when its last fit is."""
@@ -128,9 +79,13 @@ class Run:
         return self.folder / "profiles" / name / f"{chunk.start:05d}.npz"
 
     def is_scored(self, name: str, chunk: range) -> bool:
-        """Whether the profile is there, with all the ranks that are asked for now."""
+        """Whether the profile is there, with all the ranks and levels that are asked for now."""
         file = self.chunk_file(name, chunk)
-        return file.is_file() and np.array_equal(Profile.load(file).ranks, self.ladder)
+        if not file.is_file():
+            return False
+        held = Profile.load(file)
+        same_levels = held.area is None or held.area.alphas.tolist() == self.levels
+        return same_levels and np.array_equal(held.ranks, self.ladder)
 
     def profile(self, name: str) -> Profile:
         return concatenate([Profile.load(self.chunk_file(name, c)) for c in self.chunks()])
@@ -140,12 +95,16 @@ class Run:
         files = (self.chunk_file(name, c).with_suffix(".json") for c in self.chunks())
         return [json.loads(file.read_text(encoding="utf8")) for file in files]
 
+    @property
+    def levels(self) -> list[float]:
+        """Every α that a row or a figure is of."""
+        return sorted({*self.settings.alphas, *self.settings.curve_alphas})
+
     @cached_property
     def ladder(self) -> NDArray[np.int64]:
         """The ranks that profiles keep: all that any row or figure will ask for."""
-        s = self.settings
-        points = s.tested_at**2
-        levels = {(a, d) for a in (*s.alphas, *s.curve_alphas) for d in (s.delta, *DELTAS)}
+        s, points = self.settings, self.task.points
+        levels = {(a, d) for a in self.levels for d in (s.delta, *DELTAS)}
         return rungs(points, metrics.ranks_needed(points, s.calibration, sorted(levels)))
 
 
@@ -158,10 +117,11 @@ def is_done(made: Run) -> bool:
 def claim(made: Run) -> None:
     """Write down what is trained in the folder; refuse one where something else was."""
     file = made.folder / "settings.json"
-    wanted = made.settings.record()
+    wanted, functions = made.settings.record(), made.task.identity()
     if file.is_file():
         try:
-            found = json.loads(file.read_text(encoding="utf8"))["settings"]
+            content = json.loads(file.read_text(encoding="utf8"))
+            found = content["settings"]
         except (ValueError, KeyError, TypeError):
             raise ValueError(f"{file} is damaged: remove {made.folder} or choose another") from None
         different = {
@@ -174,15 +134,22 @@ def claim(made: Run) -> None:
                 f"{made.folder} is a run with other settings (found, wanted): {different}; choose "
                 "another folder with --out, or remove it"
             )
+        before = content.get("data", {})
+        if functions is not None and before.get("sha256") != functions["sha256"]:
+            raise ValueError(
+                f"{made.folder} is a run on other data, those of {before.get('source')}: choose "
+                "another folder with --out, or give the data with --data"
+            )
         return
-    content = {"settings": wanted, "started": now(), "split": made.split().record()}
+    content = {"settings": wanted, "started": now(), "split": made.task.split().record()}
+    content |= {} if functions is None else {"data": functions}
     made.folder.mkdir(parents=True, exist_ok=True)
     write_whole(file, lambda aside: aside.write_text(json.dumps(content), encoding="utf8"))
 
 
 def loaded(made: Run, name: str) -> UQNO:
     """A trained model, read; its training functions are not."""
-    return Workshop(made.settings, made.folder, made.samples("train")).model(name)
+    return made.workshop().model(name)
 
 
 def now() -> str:

@@ -72,7 +72,16 @@ COLUMNS: Final[dict[str, Column]] = {
     "calibrate [s]": lambda r, p: number(r["calibrate_seconds"], 2),
     "predict [s]": lambda r, p: number(r["predict_seconds"], 2),
 }
+# And of functions in a unit on surfaces, where areas count beside points.
+SURFACE_COLUMNS: Final[dict[str, Column]] = {
+    "in unit": lambda r, p: number(r["bandwidth_in_unit"]),
+    "area covered": lambda r, p: percent(r["area_coverage"]),
+    "calibrated by area": lambda r, p: percent(r["area_percentage"]),
+    "area bandwidth": lambda r, p: number(r["area_bandwidth"]),
+    "error": lambda r, p: percent(r["relative_error"]),
+}
 NARROW: Final = ("method", "ranks", "bandwidth", "calibrated", "paper", "paper %")
+NARROW_SURFACE: Final = ("method", "ranks", *SURFACE_COLUMNS)
 """Columns that fit a terminal of 80."""
 
 
@@ -91,15 +100,16 @@ def ordered(results: Results, alpha: float, delta: float) -> list[tuple[Row, Quo
 
 def _table(results: Results, alpha: float, delta: float) -> Table:
     lines = ordered(results, alpha, delta)
+    columns = COLUMNS if results["unit"] is None else COLUMNS | SURFACE_COLUMNS
     return Table(
         title=(
             f"alpha = {alpha:g}, delta = {delta:g}: at least {words.rest(alpha)} of the points "
             f"of at least {words.rest(delta)} of the functions"
         ),
-        columns=tuple(COLUMNS),
-        cells=tuple(tuple(column(*line) for column in COLUMNS.values()) for line in lines),
+        columns=tuple(columns),
+        cells=tuple(tuple(column(*line) for column in columns.values()) for line in lines),
         left=("method", "ranks"),
-        notes=tuple(notes(row for row, _ in lines)),
+        notes=(*notes(row for row, _ in lines), *unit_notes(results)),
     )
 
 
@@ -122,6 +132,26 @@ def notes(rows: Iterable[Row]) -> Iterable[str]:
             yield f"{who}: {row['reason']}"
         if row["share_of_variance"] is not None and not row["calibrated"]:
             yield f"{who}: {percent(row['share_of_variance'])} of the error lies in its subspace."
+
+
+def unit_notes(results: Results) -> Iterable[str]:
+    """What bandwidths are in, and what the columns of surfaces say."""
+    if results["unit"] is not None:
+        yield (
+            f"Bandwidths are in units of {bandwidth_unit(results)}, the standard deviation of the "
+            f"training functions; in unit: in {results['unit']['symbol']}."
+        )
+        yield (
+            "area covered, calibrated by area: the same band, by the area of points instead of "
+            "their number; area bandwidth: of the band whose scale is found by area; error: "
+            "‖u − Ĝ(a)‖ / ‖u‖."
+        )
+
+
+def bandwidth_unit(results: Results) -> str:
+    """What a bandwidth of 1 is; nothing for functions that are pure numbers."""
+    unit = results["unit"]
+    return "" if unit is None else f"{number(unit['size'])} {unit['symbol']}"
 
 
 def ablation_tables(results: Results) -> tuple[Table, ...]:

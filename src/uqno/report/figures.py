@@ -9,22 +9,20 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from math import ceil
 from pathlib import Path
-from textwrap import fill
 from typing import Any, Final
 
 import numpy as np
 from matplotlib import rc_context
-from matplotlib.colors import BoundaryNorm, ListedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from numpy.typing import NDArray
 
 from uqno._band_plot import INSIDE, LARGE, LINE, OUTSIDE, SMALL
 from uqno.conformal import words
 from uqno.data.files import write_whole
-from uqno.evaluation.results import LABELS, Ablated, PanelMethod, Quoted, Results, Row
-from uqno.evaluation.table import number, percent
+from uqno.evaluation.results import LABELS, Ablated, Quoted, Results, Row
+from uqno.evaluation.table import bandwidth_unit, number
+from uqno.report.comparison import comparison
 from uqno.report.style import (
     EDGE,
     PALE,
@@ -39,13 +37,9 @@ from uqno.report.style import (
     stretch,
 )
 
-Array = NDArray[Any]
-
 DPI: Final = 110
 # Without versions and dates, so that the same figure is the same file.
 NOTHING_SAID: Final[dict[str, dict[str, Any]]] = {"png": {"Software": None}, "svg": {"Date": None}}
-# More methods than this stand in two rows of the comparison.
-ONE_ROW: Final = 5
 
 
 def draw_all(results: Results, folder: str | Path) -> list[Path]:
@@ -74,83 +68,6 @@ def render(figure: Figure, to: Any, kind: str) -> None:
         figure.savefig(to, format=kind, dpi=DPI, metadata=NOTHING_SAID[kind], facecolor="white")
 
 
-# --- one function, all methods --------------------------------------------------------------
-
-
-def comparison(results: Results) -> Figure | None:
-    """True error at the left; each method's radius above, what it covers below."""
-    panel = results["panel"]
-    if panel is None or not panel["methods"]:
-        return None
-    methods = panel["methods"]
-    blocks = 1 if len(methods) <= ONE_ROW else 2
-    wide = ceil(len(methods) / blocks)
-    made = sheet(2.6 * (wide + 1) + 1.4, 5.7 * blocks + 0.7)
-    axes = made.subplots(2 * blocks, wide + 1, squeeze=False)
-    for ax in axes.flat:
-        ax.set_axis_off()
-    norm = _error_scale(methods[0])
-    shown = _image(axes[0, 0], np.asarray(methods[0]["error"]), "cividis", norm)
-    axes[0, 0].set_title(_error_title(methods), fontsize=SMALL + 1)
-    for i, one in enumerate(methods):
-        row, column = 2 * (i // wide), 1 + i % wide
-        _method_maps(axes[row, column], axes[row + 1, column], one, norm)
-    _comparison_keys(made, axes, shown, float(np.max([m["radius"] for m in methods])))
-    made.suptitle(
-        "One test function: radius above, covered points below "
-        f"(at least {words.rest(panel['alpha'])} wanted)",
-        fontsize=LARGE + 1,
-    )
-    return made
-
-
-def _error_scale(first: PanelMethod) -> Normalize:
-    """One scale for all, up to what the first method's error and radius reach.
-
-    A method that overestimates a hundredfold saturates, instead of making all others black.
-    """
-    top = float(np.max([first["error"], first["radius"]]))
-    return Normalize(0, max(top, float(np.finfo(np.float32).tiny)))
-
-
-def _error_title(methods: Sequence[PanelMethod]) -> str:
-    """Whose error it is, where predictions differ."""
-    same = all(np.array_equal(m["error"], methods[0]["error"]) for m in methods)
-    return "true error" if same else f"true error of\n{methods[0]['label']}"
-
-
-def _method_maps(above: Any, below: Any, one: PanelMethod, norm: Normalize) -> None:
-    error, radius = np.asarray(one["error"]), np.asarray(one["radius"])
-    _image(above, radius, "cividis", norm)
-    label = one["label"] + ("" if one["calibrated"] else ", raw")
-    above.set_title(fill(label, 18), fontsize=SMALL + 1)
-    inside = (error <= radius).astype(float)
-    colours = ListedColormap([OUTSIDE, INSIDE])
-    _image(below, inside, colours, BoundaryNorm([-0.5, 0.5, 1.5], 2))
-    below.set_title(f"{percent(one['coverage'])} covered", fontsize=SMALL)
-
-
-def _image(ax: Any, values: Array, colours: Any, norm: Normalize) -> Any:
-    """A field over the unit square: x to the right, y up."""
-    ax.set_axis_on()
-    ax.set(xticks=[], yticks=[])
-    return ax.imshow(
-        values.T, origin="lower", cmap=colours, norm=norm, interpolation="nearest", rasterized=True
-    )
-
-
-def _comparison_keys(made: Figure, axes: Array, shown: Any, largest: float) -> None:
-    """One colour bar for all errors and radii, one legend for inside and outside."""
-    extend = "max" if largest > shown.norm.vmax else "neither"
-    bar = made.colorbar(shown, ax=axes[:, -1], extend=extend, aspect=30, pad=0.04, shrink=0.9)
-    bar.set_label("error and radius, one scale", fontsize=SMALL)
-    bar.ax.tick_params(labelsize=SMALL)
-    scientific(bar.ax.yaxis)
-    bar.ax.yaxis.get_offset_text().set_horizontalalignment("left")
-    keys = [Patch(color=INSIDE, label="covered"), Patch(color=OUTSIDE, label="missed")]
-    axes[1, 0].legend(handles=keys, loc="center", fontsize=SMALL, frameon=False)
-
-
 # --- bandwidth against calibration percentage -----------------------------------------------
 
 
@@ -171,7 +88,7 @@ def bandwidths(results: Results) -> Figure | None:
         ax.set_title(f"α = {alpha:g}: {words.rest(alpha)} of the points")
         ax.set_xlabel("calibration percentage [%]")
         plain(ax)
-    axes[0].set_ylabel("bandwidth")
+    axes[0].set_ylabel(_bandwidth_label(results))
     made.legend(
         handles=_bandwidth_keys(rows, [q for q in results["paper"] if q["bandwidth"] is not None]),
         loc="outside lower center",
@@ -180,6 +97,11 @@ def bandwidths(results: Results) -> Figure | None:
         frameon=False,
     )
     return made
+
+
+def _bandwidth_label(results: Results) -> str:
+    unit = bandwidth_unit(results)
+    return f"bandwidth (1 = {unit})" if unit else "bandwidth"
 
 
 def _shade(ax: Any, target: float) -> None:
@@ -272,7 +194,7 @@ def tradeoff(results: Results) -> Figure | None:
         ax.set_yscale("log")  # the widest bands are ten times the others
     shares = [p for c in curves for p in c["calibration_percentage"] if p is not None]
     first = next(iter(panels.values()))
-    first.set_ylabel("bandwidth")
+    first.set_ylabel(_bandwidth_label(results))
     first.set_xlim(min(shares, default=0) - 0.03, TOP)
     _shared_legend(made, panels)
     return made
@@ -359,7 +281,8 @@ def schematic(results: Results) -> Figure | None:
     outside = (truth < lower) | (truth > upper)
     if outside.any():
         ax.plot(x[outside], truth[outside], "o", color=OUTSIDE, ms=7, label="truth outside")
-    ax.set(xlabel="x", ylabel="u(x)")
+    unit = results["unit"]
+    ax.set(xlabel="x", ylabel="u(x)" if unit is None else f"u(x) [{unit['symbol']}]")
     ax.margins(x=0.01)
     plain(ax)
     ax.grid(visible=False)

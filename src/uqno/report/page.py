@@ -24,7 +24,14 @@ from uqno.evaluation import results as records
 from uqno.evaluation.explorer import FILE as EXPLORER_FILE
 from uqno.evaluation.explorer import Explorer, read_explorer, reopened, write_explorer
 from uqno.evaluation.results import LABELS, Quoted, Results, Row
-from uqno.evaluation.table import COLUMNS, notes, ordered, verdict
+from uqno.evaluation.table import (
+    COLUMNS,
+    SURFACE_COLUMNS,
+    notes,
+    ordered,
+    unit_notes,
+    verdict,
+)
 from uqno.report import figures, planner
 from uqno.report.style import LOOKS
 from uqno.report.summary import summary
@@ -34,8 +41,8 @@ Progress = Callable[[str, float, float], None]
 PAGE_FILE: Final = "report.html"
 # One script, each part after those that it needs.
 SCRIPTS: Final = (
-    "elements", "arrays", "conformal", "charts", "table", "explorer", "maps", "section", "tradeoff",
-    "planner", "downloads", "start",
+    "elements", "arrays", "conformal", "charts", "table", "explorer", "maps", "section", "surface",
+    "tradeoff", "planner", "downloads", "start",
 )  # fmt: skip
 SHADES: Final = 32  # of a colour map; the page interpolates
 CAPTIONS: Final = {
@@ -66,12 +73,24 @@ SORTED: Final[tuple[tuple[str, str, Key, str], ...]] = (
     ("Predict [s]", "predict [s]", lambda r, p: r["predict_seconds"], "One function"),
 )  # fmt: skip
 
+SORTED_SURFACE: Final[tuple[tuple[str, str, Key, str], ...]] = (
+    ("Bandwidth in unit", "in unit", lambda r, p: r["bandwidth_in_unit"],
+     "Mean radius of the band, in the unit of the functions"),
+    ("Area covered", "area covered", lambda r, p: r["area_coverage"],
+     "By the same band: the mean share of the area instead of the points"),
+    ("Functions covered by area", "calibrated by area", lambda r, p: r["area_percentage"],
+     "The share of test functions covered at 1 − α or more of their area"),
+    ("Bandwidth by area", "area bandwidth", lambda r, p: r["area_bandwidth"],
+     "Of the band whose scale is found by area instead of by points"),
+    ("Relative error", "error", lambda r, p: r["relative_error"], "‖u − Ĝ(a)‖ / ‖u‖"),
+)  # fmt: skip
+
 
 def make_report(
     folder: str | Path,
     *,
     figures_to: str | Path | None = None,
-    data: str | Path = "data",
+    data: str | Path | None = None,
     progress: Progress = lambda what, done, total: None,
 ) -> list[Path]:
     """RUN/report.html of a finished run, first of all the paths written; figures if asked for.
@@ -157,7 +176,7 @@ def page_data(results: Results, name: str) -> dict[str, Any]:
         "summary": summary(results),
         "columns": [
             {"title": title, "help": told, "left": key in ("method", "ranks")}
-            for title, key, _, told in SORTED
+            for title, key, _, told in sorted_columns(results)
         ],
         "tables": [_table(results, *level) for level in levels],
         "looks": {method: look.colour for method, look in LOOKS.items()},
@@ -188,16 +207,25 @@ def _table(results: Results, alpha: float, delta: float) -> dict[str, Any]:
                 "method": row["method"],
                 "calibrated": row["calibrated"],
                 "verdict": verdict(row),
-                "cells": [[_cell(key, row, paper), by(row, paper)] for _, key, by, _ in SORTED],
+                "cells": [
+                    [_cell(key, row, paper), by(row, paper)]
+                    for _, key, by, _ in sorted_columns(results)
+                ],
             }
             for row, paper in lines
         ],
-        "notes": list(notes(row for row, _ in lines)),
+        "notes": [*notes(row for row, _ in lines), *unit_notes(results)],
     }
 
 
+def sorted_columns(results: Results) -> tuple[tuple[str, str, Key, str], ...]:
+    return SORTED if results["unit"] is None else SORTED + SORTED_SURFACE
+
+
 def _cell(key: str, row: Row, paper: Quoted | None) -> str:
-    return words.percent(row["target"]) if key == "target" else COLUMNS[key](row, paper)
+    if key == "target":
+        return words.percent(row["target"])
+    return (COLUMNS | SURFACE_COLUMNS)[key](row, paper)
 
 
 def _shades(name: str) -> list[list[int]]:

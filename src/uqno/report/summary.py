@@ -44,7 +44,7 @@ def summary(results: Results) -> Summary:
             headline="No calibrated band", figure="–", caption="This record has no calibrated row.",
             points=[_data(results)],
         )  # fmt: skip
-    headline, figure, caption = _to_remember(ours, _recipe(results, ours))
+    headline, figure, caption = _to_remember(results, ours, _recipe(results, ours))
     points = [_guarantee(results, ours), _data(results), _agreement(results, ours)]
     return Summary(headline=headline, figure=figure, caption=caption, points=points)
 
@@ -67,19 +67,19 @@ def _recipe(results: Results, ours: Row) -> Row | None:
     return found[0] if found else None
 
 
-def _to_remember(ours: Row, paper: Row | None) -> tuple[str, str, str]:
+def _to_remember(results: Results, ours: Row, paper: Row | None) -> tuple[str, str, str]:
     """Headline, figure, caption."""
     level = f"α = {ours['alpha']:g}, δ = {ours['delta']:g}"
     width = ours["bandwidth"]
     if width is None:
         reason = ours["reason"] or ""
         return f"No band of {ours['label']} carries the guarantee here", "–", f"{level}. {reason}"
-    told = f"mean bandwidth {number(width)}"
+    told = f"mean bandwidth {number(width)}{_in_unit(results, ours)}"
     theirs = paper["bandwidth"] if paper else None
     if theirs is None or ours["method"] != "uqno":
         why = "" if paper is None else "; the paper's recipe is not feasible with these numbers"
         return "A band with a guarantee, on every new function", number(width), (
-            f"mean bandwidth of {ours['label']} at {level}{why}."
+            f"mean bandwidth of {ours['label']}{_in_unit(results, ours)} at {level}{why}."
         )  # fmt: skip
     ratio, side = max(theirs / width, width / theirs), "narrower" if theirs >= width else "wider"
     return (
@@ -89,9 +89,14 @@ def _to_remember(ours: Row, paper: Row | None) -> tuple[str, str, str]:
     )
 
 
+def _in_unit(results: Results, row: Row) -> str:
+    unit = results["unit"]
+    return "" if unit is None else f" ({number(row['bandwidth_in_unit'])} {unit['symbol']})"
+
+
 def _guarantee(results: Results, ours: Row) -> Point:
-    side = results["settings"].get("tested_at")
-    points = f"its {side * side} points" if isinstance(side, int) else "its points"
+    kind = "vertices" if results["task"] == "cars" else "points"
+    points = f"its {results['points']} {kind}" if results["points"] else f"its {kind}"
     return Point(
         title="What is guaranteed",
         text=(

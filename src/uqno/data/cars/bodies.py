@@ -31,7 +31,7 @@ COMMON: dict[str, Range] = {
     "nose_height": (0.46, 0.60),
     "nose_plan": (0.30, 0.70),
     "nose_power": (2.2, 3.2),
-    # Edges of the tail are rounded over more than two cells of the flow's mesh: about a sharper one,
+    # Edges of the tail are rounded over more than two cells of the flow's mesh: about sharper ones,
     # the suction depends on where the cells lie.
     "tail_radius": (0.12, 0.22),
     "tail_plan": (0.18, 0.36),

@@ -1,6 +1,11 @@
 // Arrays that uqno.evaluation.explorer packed.
 
-const KINDS = { float32: [Float32Array, 1], uint16: [Uint16Array, 65535], uint8: [Uint8Array, 255] };
+const KINDS = {
+  float32: [Float32Array, 1],
+  index16: [Uint16Array, 1],
+  uint16: [Uint16Array, 65535],
+  uint8: [Uint8Array, 255],
+};
 const seen = new Map();
 
 // The values of a packed array, flat; each is read once.
@@ -16,12 +21,24 @@ function decoded(held) {
   const bytes = Uint8Array.from(text, (letter) => letter.charCodeAt(0));
   const [Kind, top] = KINDS[held.kind];
   const raw = new Kind(bytes.buffer); // little-endian, as all machines with a browser are
-  if (held.kind === "float32") return raw;
+  if (top === 1) return raw; // as they are
   const step = (held.high - held.low) / top;
   return Float64Array.from(raw, (q) => held.low + q * step);
 }
 
 const fieldOf = (place) => explorer.fields[place];
+
+// The least and the largest value of several arrays.
+function ends(arrays) {
+  let [low, high] = [Infinity, -Infinity];
+  for (const array of arrays) {
+    for (const x of array) {
+      if (x < low) low = x;
+      if (x > high) high = x;
+    }
+  }
+  return [low, high];
+}
 
 // How many of a sorted array are at most x.
 function atMost(sorted, x) {

@@ -1,71 +1,83 @@
 // The explorer: what is chosen, and what follows from it.
 
-const state = { function: 0, method: 0, alpha: 0, delta: 0, x: 0, y: 0, along: "x" };
-let shape = [1, 1];
+const NONE = -1;
+const CHOICES = ["function", "method", "second", "alpha", "delta"];
+const state = {
+  function: 0,
+  method: 0,
+  second: NONE, // the method beside it
+  alpha: 0,
+  delta: 0,
+  x: 0,
+  y: 0,
+  along: "x",
+  vertex: 0,
+  field: "radius",
+};
+let compared = []; // the fields under each chosen method
 
 const chosen = () => explorer.functions[state.function];
 const methodName = (i = state.method) => explorer.methods[i].method;
-const viewOf = () => chosen().views[methodName()];
-const now = () => measured(state.method, state.alpha, explorer.deltas[state.delta]);
+const viewOf = (i = state.method) => chosen().views[methodName(i)];
+const now = (i = state.method) => measured(i, state.alpha, explorer.deltas[state.delta]);
+const unit = () => (explorer.domain.unit ? ` ${explorer.domain.unit}` : "");
+// How functions on each kind of domain are shown and probed.
+const domain = () => ({ grid: onGrid, surface: onSurface })[explorer.domain.kind];
 
-// The fields of the chosen function under the chosen method, flat, x slowest.
-function fields() {
-  const view = viewOf(),
-    found = now();
-  const truth = unpacked(fieldOf(chosen().truth)),
-    error = unpacked(fieldOf(view.error));
-  const radius = unpacked(fieldOf(view.radius));
+// The fields of the chosen function under a method, flat (on a grid x slowest).
+function fieldsOf(method) {
+  const found = now(method),
+    truth = unpacked(fieldOf(chosen().truth)),
+    deviation = unpacked(fieldOf(viewOf(method).error)),
+    E = unpacked(fieldOf(viewOf(method).radius));
+  const error = deviation.map(Math.abs);
+  const radius = found.feasible ? E.map((x) => x * found.scale) : null;
   return {
-    input: unpacked(fieldOf(chosen().input)),
+    method,
     truth,
+    deviation,
     error,
-    prediction: truth.map((u, i) => u - error[i]),
-    radius: found.feasible ? radius.map((E) => E * found.scale) : null,
+    radius,
+    prediction: truth.map((u, i) => u - deviation[i]),
+    covered: radius && error.map((e, i) => Number(e <= radius[i])),
   };
 }
 
-const place = (x, y) => x * shape[1] + y;
-const position = (i, side) => i / (shape[side] - 1);
-
 function startExplorer() {
-  if (!explorer) return;
-  if (explorer.domain.kind !== "grid") return; // surfaces: drawn by a later version of this page
-  shape = fieldOf(explorer.functions[0].truth).shape;
+  if (!explorer || !domain()) return;
   Object.assign(state, {
     alpha: explorer.alphas.indexOf(explorer.alpha),
     delta: explorer.deltas.indexOf(explorer.delta),
-    x: shape[0] >> 1,
-    y: shape[1] >> 1,
   });
   $("explorer").hidden = false;
+  domain().start();
   explainExplorer();
   fillChoices();
-  makeMaps();
   explore();
 }
 
 function explainExplorer() {
-  const [rows, wide] = explorer.domain.nodes;
-  const thinned =
-    rows > shape[0]
-      ? ` Maps show every ${ordinal((rows - 1) / (shape[0] - 1))} of ${rows} × ${wide} nodes.`
-      : "";
   $("explorer-words").textContent =
     `λ̂ comes from the ${explorer.calibration} calibration functions of the run’s recorded split, by the grid ` +
     `rule for every method; percentages count its ${explorer.test} test functions. One split, so numbers ` +
-    `differ a little from the table’s means.${thinned}`;
+    `differ a little from the table’s means. ${domain().words()}`;
+  $("explorer-help").textContent = domain().help;
 }
 
 function fillChoices() {
   $("function").replaceChildren(
     ...explorer.functions.map((one, i) => make("option", { value: i }, `${one.place} · no. ${one.held}`)),
   );
-  $("method").replaceChildren(...explorer.methods.map((one, i) => make("option", { value: i }, one.label)));
+  const methods = () => explorer.methods.map((one, i) => make("option", { value: i }, one.label));
+  $("method").replaceChildren(...methods());
+  $("second").replaceChildren(make("option", { value: NONE }, "none"), ...methods());
   $("alpha").max = explorer.alphas.length - 1;
   $("delta").max = explorer.deltas.length - 1;
-  for (const id of ["function", "method", "alpha", "delta"]) {
+  for (const id of CHOICES) {
     $(id).addEventListener("input", () => {
+      const before = state.method;
       state[id] = Number($(id).value);
+      if (state.method === state.second) state.second = before; // they change places
       explore();
     });
   }
@@ -76,15 +88,6 @@ function fillChoices() {
     state.delta = explorer.deltas.indexOf(explorer.delta);
     explore();
   });
-  for (const way of ["x", "y"])
-    $(`along-${way}`).addEventListener("click", () => {
-      state.along = way;
-      probeMoved();
-    });
-  $("cut").addEventListener("input", () => {
-    state[state.along === "x" ? "y" : "x"] = Number($("cut").value);
-    probeMoved();
-  });
 }
 
 function step(by) {
@@ -93,9 +96,10 @@ function step(by) {
   explore();
 }
 
-// Everything that depends on function, method, α or δ.
+// Everything that depends on function, methods, α or δ.
 function explore() {
-  for (const id of ["function", "method", "alpha", "delta"]) $(id).value = state[id];
+  for (const id of CHOICES) $(id).value = state[id];
+  for (const option of $("second").options) option.disabled = Number(option.value) === state.method;
   const alpha = explorer.alphas[state.alpha],
     delta = explorer.deltas[state.delta] / MILLION;
   $("alpha-value").textContent = tidyPercent(alpha);
@@ -103,11 +107,80 @@ function explore() {
   $("alpha").setAttribute("aria-valuetext", tidyPercent(alpha));
   $("delta").setAttribute("aria-valuetext", tidyPercent(delta));
   const found = now();
+  compared = [state.method, state.second].filter((i) => i !== NONE).map(fieldsOf);
   showReadout(found, alpha, delta);
-  drawMaps();
+  showSecond();
+  domain().draw();
   drawTradeoff(found);
   drawPromises(found);
   probeMoved();
+}
+
+// Scales that no slider moves, so that a change of colour is a change of the values: all of truth
+// and prediction; up to the largest error, and the largest radius at the run's own α and δ. Methods
+// side by side have one scale.
+function limits() {
+  const own = ({ method }) => measured(method, explorer.alphas.indexOf(explorer.alpha), explorer.delta);
+  const radii = compared.map((one) =>
+    own(one).feasible ? own(one).scale * fieldOf(viewOf(one.method).radius).high : 0,
+  );
+  const e = [0, Math.max(...radii, ends(compared.map((one) => one.error))[1]) || 1];
+  const u = ends(compared.flatMap((one) => [one.truth, one.prediction]));
+  return { truth: u, prediction: u, error: e, radius: e, covered: [0, 1] };
+}
+
+// Everything that depends on where the probe is.
+function probeMoved() {
+  domain().moved();
+  showProbe(domain().probed());
+}
+
+function showProbe(i) {
+  const lines = compared.map(({ method, prediction, radius, error, covered }, second) => {
+    const told = [
+      ["prediction", "prediction", number(prediction[i], 4) + unit(), prediction[i]],
+      ["± radius λ̂E", "radius", radius ? number(radius[i]) + unit() : "–", radius && radius[i]],
+      ["error", "error", number(error[i]) + unit(), error[i]],
+      ["covered", "covered", covered ? (covered[i] ? "yes" : "no") : "–"],
+    ].map(([title, id, ...rest]) => [title, `${second ? "second" : "probe"}-${id}`, ...rest]);
+    return compared.length > 1 ? [["method", null, explorer.methods[method].label], ...told] : told;
+  });
+  const truth = compared[0].truth[i];
+  const common = [...domain().told(i), ["truth", "probe-truth", number(truth, 4) + unit(), truth]];
+  const all = lines.length > 1 ? [common, ...lines] : [[...common, ...lines[0]]];
+  $("probe").replaceChildren(
+    ...all.map((line) =>
+      make(
+        "dl",
+        {},
+        ...line.map(([title, id, text, value]) =>
+          make("div", {}, make("dt", {}, title), make("dd", { id, "data-value": value }, text)),
+        ),
+      ),
+    ),
+  );
+}
+
+// The numbers of the method beside the first one.
+function showSecond() {
+  $("second-words").hidden = state.second === NONE;
+  if (state.second === NONE) return;
+  const found = now(state.second);
+  const covered = found.feasible && coveredPoints(viewOf(state.second), found.scale) / explorer.points;
+  const told = found.feasible
+    ? [
+        ["λ̂", "lambda", number(found.scale), found.scale],
+        ["bandwidth", "bandwidth", number(found.bandwidth) + unit(), found.bandwidth],
+        ["test functions covered", "percentage", percent(found.share), found.share],
+        ["of this function", "coverage", percent(covered), covered],
+      ]
+    : [["no band at this α and δ", "lambda", "–"]];
+  $("second-words").replaceChildren(
+    ...told.flatMap(([title, id, text, value], i) => [
+      `${i ? ", " : ""}${title} `,
+      make("b", { id: `second-${id}`, "data-value": value }, text),
+    ]),
+  );
 }
 
 function showReadout(found, alpha, delta) {
@@ -122,7 +195,7 @@ function showReadout(found, alpha, delta) {
     return;
   }
   show("lambda", number(found.scale), found.scale);
-  show("bandwidth", number(found.bandwidth), found.bandwidth);
+  show("bandwidth", number(found.bandwidth) + unit(), found.bandwidth);
   show("percentage", percent(found.share), found.share);
   const [least, most] = found.usual;
   const agrees = found.hits < least ? "unusually few" : found.hits > most ? "unusually many" : "as usual";

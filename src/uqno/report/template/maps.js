@@ -10,28 +10,82 @@ const MAPS = {
 };
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 
+const BESIDE = ["covered", "error", "radius"]; // what a second method is compared by
+let shape = [1, 1];
+
+const place = (x, y) => x * shape[1] + y;
+const position = (i, side) => i / (shape[side] - 1);
+
+const onGrid = {
+  help: "Point at a map, touch it, or focus it and use the arrow keys (with Shift: five nodes).",
+  start() {
+    shape = fieldOf(explorer.functions[0].truth).shape;
+    Object.assign(state, { x: shape[0] >> 1, y: shape[1] >> 1 });
+    $("maps").hidden = $("cross-section").hidden = false;
+    makeMaps();
+    startSection();
+  },
+  words() {
+    const [rows, wide] = explorer.domain.nodes;
+    const step = ordinal((rows - 1) / (shape[0] - 1));
+    return rows > shape[0] ? `Maps show every ${step} of ${rows} × ${wide} nodes.` : "";
+  },
+  draw: drawMaps,
+  probed: () => place(state.x, state.y),
+  told(i) {
+    const input = unpacked(fieldOf(chosen().input))[i];
+    const at = `${position(state.x, 0).toFixed(3)}, ${position(state.y, 1).toFixed(3)}`;
+    return [
+      ["at (x, y)", "probe-place", at],
+      ["input a", "probe-input", number(input), input],
+    ];
+  },
+  moved() {
+    for (const square of $("maps").querySelectorAll(".square")) {
+      const [, up, over] = square.children;
+      up.style.left = `${(100 * (state.x + 0.5)) / shape[0]}%`;
+      over.style.bottom = `${(100 * (state.y + 0.5)) / shape[1]}%`;
+      up.classList.toggle("cut", state.along === "y");
+      over.classList.toggle("cut", state.along === "x");
+    }
+    drawSection(compared[0]);
+  },
+};
+
 function makeMaps() {
   $("maps").replaceChildren(
-    ...Object.entries(MAPS).map(([name, map]) => {
-      const square = make(
-        "div",
-        {
-          class: "square",
-          tabindex: 0,
-          role: "application",
-          "data-map": name,
-          "aria-label": `Map: ${map.title}. Arrow keys move the probe.`,
-          onpointermove: pointed,
-          onpointerdown: pointed,
-          onkeydown: keyed,
-        },
-        make("canvas", { width: shape[0], height: shape[1] }),
-        make("i", { class: "up" }),
-        make("i", { class: "over" }),
-      );
-      const title = make("h3", {}, map.title, ...(map.note ? [make("small", {}, ` · ${map.note}`)] : []));
-      return make("div", { class: "map" }, title, square, make("div", { class: "legend" }));
-    }),
+    ...Object.keys(MAPS).map((name) => makeMap(name, 0)),
+    ...BESIDE.map((name) => makeMap(name, 1)),
+  );
+}
+
+// The map of a field under the first (0) or second (1) method.
+function makeMap(name, which) {
+  const map = MAPS[name],
+    own = which ? `second-${name}` : name;
+  const square = make(
+    "div",
+    {
+      class: "square",
+      tabindex: 0,
+      role: "application",
+      "data-map": own,
+      "aria-label": `Map: ${map.title}${which ? ", second method" : ""}. Arrow keys move the probe.`,
+      onpointermove: pointed,
+      onpointerdown: pointed,
+      onkeydown: keyed,
+    },
+    make("canvas", { width: shape[0], height: shape[1] }),
+    make("i", { class: "up" }),
+    make("i", { class: "over" }),
+  );
+  const title = make("h3", {}, map.title, make("small", {}));
+  return make(
+    "div",
+    { class: "map", "data-field": name, "data-which": which },
+    title,
+    square,
+    make("div", { class: "legend" }),
   );
 }
 
@@ -63,31 +117,29 @@ function shade(name, share) {
 
 const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 
-// Scales that no slider moves, so that a change on the map is a change of the values: all of truth
-// and prediction; up to the largest error, and the largest radius at the run's own α and δ.
-function limits(held) {
-  const input = fieldOf(chosen().input);
-  const own = measured(state.method, explorer.alphas.indexOf(explorer.alpha), explorer.delta);
-  const radius = own.feasible ? own.scale * fieldOf(viewOf().radius).high : 0;
-  const e = [0, Math.max(radius, ...held.error.map(Math.abs)) || 1];
-  const u = [Math.min(...held.truth, ...held.prediction), Math.max(...held.truth, ...held.prediction)];
-  return { input: [input.low, input.high], truth: u, prediction: u, error: e, radius: e };
-}
-
 function drawMaps() {
-  const held = fields();
-  const range = limits(held);
-  held.error = held.error.map(Math.abs);
-  held.covered = held.radius && held.error.map((e, i) => Number(e <= held.radius[i]));
-  const two = [page.outside, page.inside].map(rgb);
-  for (const square of $("maps").querySelectorAll(".square")) {
-    const name = square.dataset.map,
-      values = held[name],
-      [low, high] = range[name] ?? [0, 1];
+  const range = limits(),
+    input = fieldOf(chosen().input),
+    two = [page.outside, page.inside].map(rgb);
+  range.input = [input.low, input.high];
+  $("maps").classList.toggle("two", compared.length > 1);
+  for (const map of $("maps").children) {
+    const { field, which } = map.dataset,
+      held = compared[which],
+      [title, square, key] = map.children;
+    map.hidden = !held;
+    if (!held) continue;
+    const values = field === "input" ? unpacked(input) : held[field],
+      [low, high] = range[field];
     const colour =
-      name === "covered" ? (x) => two[x] : (x) => shade(MAPS[name].colours, (x - low) / (high - low || 1));
+      field === "covered"
+        ? (x) => two[x]
+        : (x) => shade(MAPS[field].colours, (x - low) / (high - low || 1));
+    const sided = compared.length > 1 && BESIDE.includes(field);
+    const note = sided ? explorer.methods[held.method].label : MAPS[field].note;
+    title.lastChild.textContent = note ? ` · ${note}` : "";
     paint(square.firstChild, values, colour);
-    legend(square.nextSibling, name, values, low, high);
+    legend(key, field, values, low, high);
   }
 }
 
@@ -119,6 +171,6 @@ function legend(host, name, values, low, high) {
   return host.replaceChildren(
     low === 0 ? "0" : number(low, 2),
     make("span", { class: "shade", style: `background:linear-gradient(90deg,${stops.join(",")})` }),
-    over + number(high, 2),
+    over + number(high, 2) + unit(),
   );
 }

@@ -14,7 +14,7 @@ function startPlanner() {
 function drawPlan() {
   const [alpha, delta] = ["alpha", "delta"].map((key) => Number($(`plan-${key}`).value));
   const plan = page.planner.find((one) => one.alpha === alpha && one.delta === delta);
-  const own = [results.split.calibration, (results.settings.tested_at ?? 0) ** 2];
+  const own = [results.split.calibration, results.points];
   const all = [...plan.iid, ...plan.hoeffding, ...(own[0] && own[1] ? [own] : [])];
   const [nLow, nHigh] = [
     Math.min(plan.grid, ...all.map((p) => p[0])) * 0.8,
@@ -73,14 +73,16 @@ function planWords(plan, [n]) {
   const some = plan.iid[0],
     many = plan.iid.find(([functions]) => functions >= 2 * plan.grid);
   const enough = n >= plan.grid ? "enough" : "too few";
+  const [known, name] =
+    results.task === "cars" ? ["vertices that are", "vertices"] : ["a grid that is", "grid"];
   $("plan-words").textContent =
-    `On a grid that is the domain: at least ${plan.grid} calibration functions, with any number of points. ` +
+    `On ${known} the domain: at least ${plan.grid} calibration functions, with any number of points. ` +
     (some ? `At independent random points: ${some[0]} functions of at least ${some[1]} points` : "") +
     (many ? `, or ${many[0]} of at least ${many[1]}. ` : ". ") +
-    (n ? `This run has ${n}: ${enough} on its grid. ` : "") +
+    (n ? `This run has ${n}: ${enough} on its ${name}. ` : "") +
     "More functions and points than needed make the band narrower.";
   $("plan-key").replaceChildren(
-    keyItem("var(--accent)", "grid: fewest functions"),
+    keyItem("var(--accent)", `${name}: fewest functions`),
     keyItem("var(--good)", "random points: fewest points"),
     keyItem("var(--bad)", "the paper’s rule: fewest points", "7 4"),
   );

@@ -1,38 +1,15 @@
-// The probe, and a cut through the function where it stands.
+// A cut through a function on a grid, where the probe stands.
 
-// Everything that depends on where the probe is.
-function probeMoved() {
-  const held = fields();
-  for (const square of $("maps").querySelectorAll(".square")) {
-    const [, up, over] = square.children;
-    up.style.left = `${(100 * (state.x + 0.5)) / shape[0]}%`;
-    over.style.bottom = `${(100 * (state.y + 0.5)) / shape[1]}%`;
-    up.classList.toggle("cut", state.along === "y");
-    over.classList.toggle("cut", state.along === "x");
-  }
-  showProbe(held);
-  drawSection(held);
-}
-
-function showProbe(held) {
-  const i = place(state.x, state.y),
-    error = Math.abs(held.error[i]),
-    radius = held.radius && held.radius[i];
-  const covered = held.radius === null ? "–" : error <= radius ? "yes" : "no";
-  const told = [
-    ["at (x, y)", "place", `${position(state.x, 0).toFixed(3)}, ${position(state.y, 1).toFixed(3)}`],
-    ["input a", "input", number(held.input[i]), held.input[i]],
-    ["prediction", "prediction", number(held.prediction[i], 4), held.prediction[i]],
-    ["± radius λ̂E", "radius", number(radius), radius],
-    ["truth", "truth", number(held.truth[i], 4), held.truth[i]],
-    ["error", "error", number(error), error],
-    ["covered", "covered", covered],
-  ];
-  $("probe").replaceChildren(
-    ...told.map(([title, id, text, value]) =>
-      make("div", {}, make("dt", {}, title), make("dd", { id: `probe-${id}`, "data-value": value }, text)),
-    ),
-  );
+function startSection() {
+  for (const way of ["x", "y"])
+    $(`along-${way}`).addEventListener("click", () => {
+      state.along = way;
+      probeMoved();
+    });
+  $("cut").addEventListener("input", () => {
+    state[state.along === "x" ? "y" : "x"] = Number($("cut").value);
+    probeMoved();
+  });
 }
 
 // Two pictures of one cut: the functions, and their distance from the prediction, since a good band
@@ -44,7 +21,7 @@ function drawSection(held) {
     acrossX ? place(i, state.y) : place(state.x, i),
   );
   const half = (node) => (held.radius ? held.radius[node] : 0);
-  const missed = nodes.map((node) => held.radius !== null && Math.abs(held.error[node]) > held.radius[node]);
+  const missed = nodes.map((node) => held.radius !== null && !held.covered[node]);
   const cut = { side, nodes, half, missed, banded: held.radius !== null };
   drawCut(
     $("section"),
@@ -52,7 +29,7 @@ function drawSection(held) {
     cut,
     "u",
     (node) => held.prediction[node],
-    (node) => held.error[node],
+    (node) => held.deviation[node],
   );
   drawCut(
     $("deviation"),
@@ -60,7 +37,7 @@ function drawSection(held) {
     cut,
     "u − prediction",
     () => 0,
-    (node) => held.error[node],
+    (node) => held.deviation[node],
   );
   sectionWords(acrossX, missed.filter(Boolean).length, nodes.length);
 }

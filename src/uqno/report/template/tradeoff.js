@@ -35,15 +35,17 @@ function drawTradeoff(found) {
     percentAxis(0.5, "promised share of functions, 1 − δ [%]"),
     { low, high, bend: Math.log10, ticks: logTicks(low, high), label: "bandwidth" },
   );
-  const order = [...curves.keys()].sort((a, b) => (a === state.method) - (b === state.method));
+  // The chosen methods, thick, over the others.
+  const weight = (i) => (i === state.method ? 4 : i === state.second ? 3 : 1.5);
+  const order = [...curves.keys()].sort((a, b) => weight(a) - weight(b));
   made.picture.append(
     ...order
       .filter((i) => curves[i].length)
       .map((i) =>
         line(curves[i], made, {
           stroke: colourOf(methodName(i)),
-          "stroke-width": i === state.method ? 4 : 1.5,
-          opacity: i === state.method ? 1 : 0.75,
+          "stroke-width": weight(i),
+          opacity: weight(i) > 2 ? 1 : 0.75,
         }),
       ),
   );
@@ -51,7 +53,7 @@ function drawTradeoff(found) {
   $("tradeoff-words").textContent = `at α = ${tidyPercent(explorer.alphas[state.alpha])}; lower is better`;
   $("tradeoff-key").replaceChildren(
     ...explorer.methods.map((one, i) =>
-      keyItem(colourOf(one.method), i === state.method ? make("b", {}, one.label) : one.label),
+      keyItem(colourOf(one.method), weight(i) > 2 ? make("b", {}, one.label) : one.label),
     ),
   );
   return undefined;

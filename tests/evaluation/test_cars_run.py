@@ -1,0 +1,281 @@
+"""The comparison on cars, so small that it trains in seconds: the same record as Darcy's."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from tests.data.cars.test_shapenet import write_set
+from tests.evaluation.synthetic_cars import write_cars
+from uqno import cli
+from uqno.conformal import calibrate, coverage
+from uqno.data.cars import draw, load, surface
+from uqno.data.cars.mesh import Surface
+from uqno.evaluation import experiment, metrics, table
+from uqno.evaluation.explorer import read_explorer, reopened, unpacked, write_explorer
+from uqno.evaluation.methods import METHODS
+from uqno.evaluation.presets import METHODS as NAMES
+from uqno.evaluation.presets import CarSettings
+from uqno.evaluation.runs import Run, loaded
+from uqno.evaluation.tasks import cars
+from uqno.evaluation.tasks.cars import CarTask, axes_of
+from uqno.report import figures, page
+from uqno.report.page import write_page
+from uqno.report.summary import summary
+
+TINY = CarSettings(
+    train=16,
+    calibration=12,
+    test=6,
+    latent=(8, 6, 6),
+    modes=(3, 2, 2),
+    width=4,
+    layers=1,
+    epochs=1,
+    members=2,
+    delta=0.1,
+    curve_alphas=(0.12,),
+    splits=20,
+)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Every method and the ablation."""
+    folder = tmp_path_factory.mktemp("cars")
+    made = Run(TINY, folder / "run", write_cars(folder / "cars.npz", 40))
+    told = []
+    record = experiment.run(
+        TINY,
+        made.folder,
+        data=made.data,
+        preset="tiny",
+        command="uqno run cars",
+        workers=2,  # a thread each
+        progress=lambda *what: told.append(what),
+    )
+    return made, record, told
+
+
+def row_of(record, method, sampling, alpha=0.12):
+    (row,) = [
+        r
+        for r in record["rows"]
+        if (r["method"], r["sampling"], r["alpha"]) == (method, sampling, alpha)
+    ]
+    return row
+
+
+def test_every_method_has_its_rows(finished):
+    _, record, told = finished
+    assert (record["task"], record["points"]) == ("cars", 3586)
+    for name in NAMES:
+        for alpha in TINY.alphas:
+            row = row_of(record, name, "grid", alpha)
+            assert row["interval"][1] >= row["target"]
+            assert 0 < row["relative_error"] < 2
+            assert 0 < row["area_coverage"] <= 1
+            assert row["area_bandwidth"] > 0
+        assert any(not r["calibrated"] for r in record["rows"] if r["method"] == name) is (
+            METHODS[name].raw
+        )
+    assert {q["alpha"] for q in record["paper"]} == {0.12, 0.04}
+    assert len(record["ablation"]) > 0
+    for stage in ("signed distances", "training", "testing"):
+        last = [(done, total) for what, done, total in told if what == stage][-1]
+        assert last[0] == last[1] > 0
+
+
+def test_the_numbers_are_those_of_the_library(finished):
+    """Bandwidth and coverage, again, from the model, uqno.calibrate and the recorded splits."""
+    made, record, _ = finished
+    held = made.task.held()
+    scored = [(e, r) for e, r, _ in loaded(made, "uqno").scored(held)]
+    error, radius = (np.array([pair[i] for pair in scored]) for i in (0, 1))
+    areas = np.array([held[i]["surface_weights"].numpy() for i in range(len(held))])
+    learn, test = metrics.random_splits(18, 12, TINY.splits, TINY.seed)
+    found = []
+    for cal, new in zip(learn, test, strict=True):
+        scale = calibrate(error[cal], radius[cal], 0.12, 0.1).scale
+        by_area = calibrate(error[cal], radius[cal], 0.12, 0.1, weights=areas[cal]).scale
+        covered = coverage(error[new], radius[new], scale, areas[new])
+        width = radius[new].mean()
+        shares = covered.mean(), (covered >= 0.88).mean()
+        found.append((scale * width, by_area * width, *shares))
+    pascal, by_area, covered, share = np.mean(found, axis=0)
+    row, size = row_of(record, "uqno", "grid"), record["unit"]["size"]
+    assert row["bandwidth_in_unit"] == pytest.approx(pascal, rel=1e-5)
+    assert row["bandwidth"] == pytest.approx(pascal / size, rel=1e-5)
+    assert row["area_bandwidth"] == pytest.approx(by_area / size, rel=1e-5)
+    assert row["area_percentage"] == pytest.approx(share)
+    assert row["area_coverage"] == pytest.approx(covered, abs=0.01)
+
+
+def test_the_unit_is_the_deviation_of_the_training_pressures(finished):
+    made, record, _ = finished
+    train = made.task.train()
+    pressure = np.stack([train[i]["u"].numpy() for i in range(TINY.train)])
+    assert record["unit"]["symbol"] == "Pa"
+    assert record["unit"]["size"] == pytest.approx(pressure.std(), rel=1e-5)
+
+
+def test_no_car_has_two_uses_and_the_seed_chooses(finished):
+    made, _, _ = finished
+    content = json.loads((made.folder / "settings.json").read_text())
+    split = content["split"]
+    roles = [set(split[role]) for role in ("base", "residual", "calibration", "test")]
+    assert sum(map(len, roles)) == len(set().union(*roles)) == 34
+    assert max(set().union(*roles)) < split["functions"] == 40
+    other = CarTask(replace(TINY, seed=1), made.folder, made.data)
+    assert list(other.order()) != list(made.task.order())
+    loaded(made, "constant").calibrate(made.task.held(), 0.12, 0.1)  # refuses what it has seen
+
+
+def test_a_car_is_prepared_once(finished, monkeypatch):
+    made, _, _ = finished
+    task = CarTask(TINY, made.folder, made.data)
+    first = task.train()[3]
+    monkeypatch.setattr(cars.GINO, "prepare_geometry", None)
+    assert task.train()[3] is first
+
+
+def test_a_finished_run_is_read_and_answers_for_other_levels(finished, monkeypatch):
+    made, record, _ = finished
+    monkeypatch.setattr(experiment.Job, "run", None)  # nothing is to be trained
+    assert experiment.run(TINY, made.folder, data=made.data) == record
+    assert experiment.estimate(made, 1) == 0
+
+
+def test_a_run_on_other_data_is_refused(finished, tmp_path):
+    made, _, _ = finished
+    other = write_cars(tmp_path / "other.npz", 40, seed=1)
+    with pytest.raises(ValueError, match=r"run on other data, those of .*cars\.npz"):
+        experiment.run(TINY, made.folder, data=other)
+    with pytest.raises(ValueError, match="other settings"):
+        experiment.run(replace(TINY, latent=(9, 6, 6)), made.folder, data=made.data)
+
+
+def test_tables_and_summary_name_the_unit(finished):
+    _, record, _ = finished
+    first, _ = table.tables(record)
+    assert set(table.NARROW_SURFACE) < set(first.columns)
+    assert any("the standard deviation of the training" in note for note in first.notes)
+    text = table.markdown(record)
+    assert text.startswith("# Cars, preset tiny")
+    row = row_of(record, "uqno", "grid")
+    assert f"| {table.number(row['bandwidth_in_unit'])} |" in text
+    told = summary(record)
+    assert "of its 3586 points" in told["points"][0]["text"]
+    assert "Pa)" in told["caption"]
+
+
+def test_the_explorer_has_surfaces(finished):
+    made, _, _ = finished
+    found = read_explorer(write_explorer(made, shown=3))
+    assert found["domain"] == {"kind": "surface", "nodes": [3586], "unit": "Pa"}
+    fields = found["fields"]
+    data, packed = made.task.held(), load(made.data)
+    for shown in found["functions"]:
+        assert shown["input"] is None
+        sample = data[shown["held"]]
+        stored = unpacked(fields[shown["points"]])
+        np.testing.assert_allclose(stored, sample["points"].numpy(), atol=1e-4)
+        truth = unpacked(fields[shown["truth"]])
+        np.testing.assert_allclose(truth, sample["u"][0].numpy(), atol=0.1)
+        indices = fields[shown["triangles"]]
+        assert (indices["kind"], indices["low"], indices["high"]) == ("index16", 0, 65535)
+        np.testing.assert_array_equal(unpacked(indices), packed.surface(0).triangles)
+        for view in shown["views"].values():
+            assert fields[view["radius"]]["shape"] == [3586]
+    assert len({shown["triangles"] for shown in found["functions"]}) == 1  # stored once
+
+
+def test_the_report_and_the_surface_panel_are_drawn(finished, tmp_path):
+    """Of two methods: figures of nine take their time."""
+    made, record, _ = finished
+    assert reopened(made.folder, None) == replace(made, data=made.data.resolve())
+    few = {**record, "panel": {**record["panel"], "methods": record["panel"]["methods"][:2]}}
+    few |= {part: record[part][:2] for part in ("ablation", "curves", "targets")}
+    write_page(few, read_explorer(made.folder / "explorer.json"), tmp_path / "page.html", "cars")
+    text = (tmp_path / "page.html").read_text(encoding="utf8")
+    assert "Functions covered by area" in text
+    assert f"bandwidth (1 = {table.bandwidth_unit(record)})" in text
+    assert len(figures.comparison(few).axes) == 2 * 3 + 1
+
+
+def test_the_command_line_shows_what_is_done(finished, monkeypatch):
+    made, record, _ = finished
+    changes = [
+        part
+        for key, value in TINY.record().items()
+        for part in (
+            "--set",
+            f"{key}={','.join(map(str, value)) if type(value) is list else value}",
+        )
+    ]
+    monkeypatch.setattr(page, "make_report", lambda *_, **__: [])
+    monkeypatch.setattr(cli.out, "width", 80)
+    arguments = ["run", "cars", *changes, "--data", str(made.data), "--out", str(made.folder)]
+    done = CliRunner().invoke(cli.app, arguments)
+    assert done.exit_code == 0, done.output
+    assert "is done; remove it to run it again" in done.output
+    assert "calibrated by area" in done.output
+    lines = [line for line in done.output.splitlines() if str(made.folder) not in line]
+    assert max(map(len, lines)) <= 80
+    assert (made.folder / "table.md").read_text(encoding="utf8") == table.markdown(record)
+
+
+# --- where cars come from ---------------------------------------------------------------------
+
+
+def test_a_missing_set_and_too_few_cars_are_named_with_the_remedy(tmp_path, monkeypatch):
+    monkeypatch.setattr(cars, "SHIPPED", tmp_path / "cars.npz")
+    with pytest.raises(ValueError, match=r"cars\.npz is missing.*uqno data cars.*--data"):
+        cars.cars_of.__wrapped__(None)
+    with pytest.raises(ValueError, match=r"nowhere\.npz does not exist; make it with"):
+        experiment.run(TINY, tmp_path / "run", data=tmp_path / "nowhere.npz")
+    few = write_cars(tmp_path / "few.npz", 5)
+    with pytest.raises(ValueError, match=r"has 5 cars, but .*16 \+ 12 \+ 6 = 34.*--set"):
+        experiment.run(TINY, tmp_path / "run", data=few)
+    assert not (tmp_path / "run").exists()
+
+
+def test_shapenet_is_a_source_too(tmp_path):
+    """Of its own frame: as here x is along, and the training cars are those of train.txt."""
+    train = tuple(f"a{i}" for i in range(9))
+    write_set(tmp_path / "set", train, ("b0", "b1"))
+    settings = replace(TINY, train=8, batch_size=2, calibration=2, test=1, methods=("mean-field",))
+    made = Run(settings, tmp_path / "run", tmp_path / "set")
+    made.task.make_data(1, lambda *what: None)
+    assert made.task.seconds_to_make() == 0
+    assert len(list((tmp_path / "run" / "distances").iterdir())) == 11
+    assert set(made.task.order()[:8]) <= set(range(9))
+    assert {9, 10} <= set(made.task.order())
+    sample = made.task.held()[0]
+    assert sample["grid_neighbours"].shape == (8 * 6 * 6, 4)
+    low, high = made.task.cars.box[1]
+    assert low == -high
+    assert [g.name for g in made.task.symmetries] == ["reflection-1-none", "reflection-1"]
+
+
+def test_cars_with_other_triangles_have_no_mean_field(tmp_path, monkeypatch):
+    write_set(tmp_path / "set", ("a", "b", "c", "d", "e"), ("f",))
+    settings = replace(TINY, train=4, batch_size=1, calibration=1, test=1)
+    source = cars.cars_of(tmp_path / "set").source
+    *others, last = source.surfaces
+    turned = Surface(last.points, last.triangles[::-1])
+    monkeypatch.setitem(source.__dict__, "surfaces", (*others, turned))
+    with pytest.raises(ValueError, match=r"differ in their triangles.*--set methods=uqno,uqno-pap"):
+        CarTask(settings, tmp_path, tmp_path / "set")
+    CarTask(replace(settings, methods=("uqno",)), tmp_path, tmp_path / "set")
+
+
+def test_a_car_tells_its_axes():
+    body = surface(draw(0, 0))
+    assert axes_of([body]) == (0, 1, 2)
+    for axes in ((1, 2, 0), (2, 0, 1), (1, 0, 2)):
+        points = np.empty_like(body.points)
+        points[:, axes] = body.points
+        assert axes_of([Surface(points, body.triangles)]) == axes

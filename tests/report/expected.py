@@ -1,0 +1,27 @@
+"""What an explorer page has to say, computed in Python."""
+
+from fractions import Fraction
+
+import numpy as np
+
+import uqno
+
+
+def places(explorer, method, alpha, delta):
+    """Where the choices stand in the lists of the page."""
+    return {
+        "method": [m["method"] for m in explorer["methods"]].index(method),
+        "alpha": explorer["alphas"].index(alpha),
+        "delta": explorer["deltas"].index(round(delta * 1e6)),
+    }
+
+
+def measured(explorer, error, radius, alpha, delta):
+    """λ̂, bandwidth and calibration percentage of the recorded split, from the fields themselves."""
+    error, radius = (f.reshape(len(f), -1) for f in (error, radius))
+    n = explorer["calibration"]
+    # The page takes the nearest stored rank above the one that α asks for.
+    rank = explorer["ranks"][explorer["alphas"].index(alpha)]
+    cal = uqno.calibrate(error[:n], radius[:n], 1 - Fraction(rank, explorer["points"]), delta)
+    inside = (np.abs(error[n:]) <= cal.scale * radius[n:]).sum(axis=1)
+    return cal.scale, cal.scale * radius[n:].mean(), float((inside >= rank).mean())
