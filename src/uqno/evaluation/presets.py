@@ -49,7 +49,7 @@ class Settings:
     delta: float = 0.02
     curve_alphas: tuple[float, ...]
     """Of the figures with several levels."""
-    splits: int = 200
+    splits: int = 2000
     """Random splits of the held-out functions over which figures are averaged."""
     methods: tuple[str, ...] = METHODS
     ablation: bool = True
@@ -177,6 +177,7 @@ PRESETS: Mapping[str, Mapping[str, Settings]] = {
             test=400,
             modes=12,
             epochs=10,
+            splits=200,
             methods=FEWER_METHODS,
             ablation=False,
         ),
@@ -198,6 +199,7 @@ PRESETS: Mapping[str, Mapping[str, Settings]] = {
             calibration=60,
             test=60,
             epochs=6,
+            splits=200,
             methods=("uqno", "uqno-paper", "mc-dropout"),
             ablation=False,
         ),
