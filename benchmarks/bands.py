@@ -11,7 +11,7 @@ from benchmarks.common import record, row
 from uqno.evaluation import experiment
 from uqno.evaluation.presets import preset
 
-# 20 000 splits are off by 0.0001; on the grid the exact mean of the percentage is 491/501 = 0.98004.
+# 20 000 splits are off by 0.0001; on the grid the exact mean percentage is 491/501 = 0.98004.
 CHANGES = ("seed=1", "methods=uqno,uqno-paper", "ablation=false", "splits=20000")
 
 
