@@ -221,7 +221,7 @@ def test_the_command_line_shows_what_is_done(finished, monkeypatch):
     done = CliRunner().invoke(cli.app, arguments)
     assert done.exit_code == 0, done.output
     assert "is done; remove it to run it again" in done.output
-    assert "calibrated by area" in done.output
+    assert "area width" in done.output
     lines = [line for line in done.output.splitlines() if str(made.folder) not in line]
     assert max(map(len, lines)) <= 80
     assert (made.folder / "table.md").read_text(encoding="utf8") == table.markdown(record)

@@ -72,12 +72,12 @@ COLUMNS: Final[dict[str, Column]] = {
     "calibrate [s]": lambda r, p: number(r["calibrate_seconds"], 2),
     "predict [s]": lambda r, p: number(r["predict_seconds"], 2),
 }
-# And of functions in a unit on surfaces, where areas count beside points.
+# And of pressure on surfaces, where areas count beside points.
 SURFACE_COLUMNS: Final[dict[str, Column]] = {
-    "in unit": lambda r, p: number(r["bandwidth_in_unit"]),
-    "area covered": lambda r, p: percent(r["area_coverage"]),
-    "calibrated by area": lambda r, p: percent(r["area_percentage"]),
-    "area bandwidth": lambda r, p: number(r["area_bandwidth"]),
+    "in Pa": lambda r, p: number(r["bandwidth_in_unit"]),
+    "area": lambda r, p: percent(r["area_coverage"]),
+    "by area": lambda r, p: percent(r["area_percentage"]),
+    "area width": lambda r, p: number(r["area_bandwidth"]),
     "error": lambda r, p: percent(r["relative_error"]),
 }
 NARROW: Final = ("method", "ranks", "bandwidth", "calibrated", "paper", "paper %")
@@ -139,12 +139,12 @@ def unit_notes(results: Results) -> Iterable[str]:
     if results["unit"] is not None:
         yield (
             f"Bandwidths are in units of {bandwidth_unit(results)}, the standard deviation of the "
-            f"training functions; in unit: in {results['unit']['symbol']}."
+            "training functions."
         )
         yield (
-            "area covered, calibrated by area: the same band, by the area of points instead of "
-            "their number; area bandwidth: of the band whose scale is found by area; error: "
-            "‖u − Ĝ(a)‖ / ‖u‖."
+            "area: the share of the area that the same band covers; by area: the share of "
+            "functions of which it covers enough; area width: the bandwidth where the scale is "
+            "found by area; error: ‖u − Ĝ(a)‖ / ‖u‖."
         )
 
 

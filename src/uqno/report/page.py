@@ -74,13 +74,13 @@ SORTED: Final[tuple[tuple[str, str, Key, str], ...]] = (
 )  # fmt: skip
 
 SORTED_SURFACE: Final[tuple[tuple[str, str, Key, str], ...]] = (
-    ("Bandwidth in unit", "in unit", lambda r, p: r["bandwidth_in_unit"],
+    ("Bandwidth [Pa]", "in Pa", lambda r, p: r["bandwidth_in_unit"],
      "Mean radius of the band, in the unit of the functions"),
-    ("Area covered", "area covered", lambda r, p: r["area_coverage"],
+    ("Area covered", "area", lambda r, p: r["area_coverage"],
      "By the same band: the mean share of the area instead of the points"),
-    ("Functions covered by area", "calibrated by area", lambda r, p: r["area_percentage"],
+    ("Functions covered by area", "by area", lambda r, p: r["area_percentage"],
      "The share of test functions covered at 1 − α or more of their area"),
-    ("Bandwidth by area", "area bandwidth", lambda r, p: r["area_bandwidth"],
+    ("Bandwidth by area", "area width", lambda r, p: r["area_bandwidth"],
      "Of the band whose scale is found by area instead of by points"),
     ("Relative error", "error", lambda r, p: r["relative_error"], "‖u − Ĝ(a)‖ / ‖u‖"),
 )  # fmt: skip
