@@ -7,32 +7,58 @@ the Hoeffding ranks. The default: out-of-fold residuals, the square's symmetries
 the same FNO, epochs, optimiser. About 20 minutes on two cores; stopped, it goes on (data/, runs/).
 """
 
-from benchmarks.common import record, row
-from uqno.evaluation import experiment
-from uqno.evaluation.presets import preset
+from pathlib import Path
 
-# 20 000 splits are off by 0.0001; on the grid the exact mean percentage is 491/501 = 0.98004.
-CHANGES = ("seed=1", "methods=uqno,uqno-paper", "ablation=false", "splits=20000")
+import numpy as np
+
+from benchmarks.common import record, row
+from uqno.evaluation import experiment, metrics
+from uqno.evaluation.presets import preset
+from uqno.evaluation.runs import Run
+
+CHANGES = ("seed=1", "methods=uqno,uqno-paper", "ablation=false")
+FOLDER = Path("runs/benchmark-bands")
+# Over 100 000 splits the percentage is off by 0.00002; on the grid its exact mean is 491/501 =
+# 0.98004, so near the bar that fewer splits would decide by chance.
+SPLITS, REPEATS = 20_000, 5
+
+
+def over_splits(made: Run, method: str, alpha: float, sampling: str) -> tuple[float, float] | None:
+    """Mean bandwidth and calibration percentage; None where the guarantee is infeasible."""
+    held, s = made.profile(method), made.settings
+    found = [
+        metrics.calibrated(
+            held, alpha, s.delta, sampling, calibration=s.calibration, splits=SPLITS, seed=seed
+        )
+        for seed in range(REPEATS)
+    ]
+    if not found[0].feasible:
+        return None
+    means = np.mean([(f.bandwidth, f.calibration_percentage) for f in found], axis=0)
+    return float(means[0]), float(means[1])
 
 
 def main() -> None:
-    results = experiment.run(preset("darcy", "standard", CHANGES), "runs/benchmark-bands")
+    settings = preset("darcy", "standard", CHANGES)
+    experiment.run(settings, FOLDER)
+    made = Run(settings, FOLDER, None)
     found = {
-        (r["method"], r["alpha"], r["sampling"]): (r["bandwidth"], r["calibration_percentage"])
-        for r in results["rows"]
+        (method, alpha, sampling): over_splits(made, method, alpha, sampling)
+        for method in settings.methods
+        for alpha in settings.alphas
+        for sampling in ("grid", "iid", "hoeffding")
     }
-    ours, covered = found["uqno", 0.1, "grid"]
-    paper, paper_covered = found["uqno-paper", 0.1, "hoeffding"]
-    if ours is None or paper is None or covered is None or paper_covered is None:
+    ours, paper = found["uqno", 0.1, "grid"], found["uqno-paper", 0.1, "hoeffding"]
+    if ours is None or paper is None:
         raise RuntimeError("infeasible at alpha = 0.1: something is wrong")
     details = {f"{n} {a} {s}": v for (n, a, s), v in found.items()}
     record(
         "bands",
         [
-            row("Darcy 43², bandwidth at alpha = 0.1", ours, paper, "",
-                "at least 2.4 times smaller", paper / ours >= 2.4, all=details),
-            row("Darcy 43², calibration percentage", covered, paper_covered, "",
-                "at least 0.98", covered >= 0.98),
+            row("Darcy 43², bandwidth at alpha = 0.1", ours[0], paper[0], "",
+                "at least 2.4 times smaller", paper[0] / ours[0] >= 2.4, all=details),
+            row("Darcy 43², calibration percentage", ours[1], paper[1], "",
+                "at least 0.98", ours[1] >= 0.98),
         ],
     )  # fmt: skip
 
