@@ -167,7 +167,7 @@ def test_tables_and_summary_name_the_unit(finished):
     row = row_of(record, "uqno", "grid")
     assert f"| {table.number(row['bandwidth_in_unit'])} |" in text
     told = summary(record)
-    assert "of its 3586 points" in told["points"][0]["text"]
+    assert "of its 3586 vertices" in told["points"][0]["text"]
     assert "Pa)" in told["caption"]
 
 
