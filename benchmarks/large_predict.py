@@ -22,7 +22,7 @@ SIDES = (1342, 2684)  # 1.8 and 7.2 million points
 def model() -> UQNO:
     """Any calibrated model: what it was trained on does not change the work."""
     torch.manual_seed(0)
-    samples = [{"a": a, "u": a**2 + 0.1 * torch.randn_like(a)} for a in torch.rand(100, 1, 17, 17)]
+    samples = [{"a": a, "u": a**2 + 0.1 * torch.randn_like(a)} for a in torch.rand(100, 1, 25, 25)]
     found = UQNO(FNO(1, 1)).fit(samples[:40], epochs=1, progress=False)
     found.calibrate(samples[40:], alpha=0.1, delta=0.1)
     return found
