@@ -26,6 +26,7 @@ PART_OF = {
     "_band_checks": "band",
     "_band_export": "band",
     "_band_plot": "band",
+    "_cli_terminal": "cli",
     "_model_files": "model",
     "_model_inputs": "model",
 }

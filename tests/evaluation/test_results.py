@@ -49,6 +49,11 @@ def test_what_is_no_record_is_refused_by_name(made, tmp_path):
         (newer, "format_version 2.*update uqno"),
         (json.dumps(lacking), r"rows\[1\] lacks bandwidth"),
         ('{"format": "uqno results", "format_version": 1}', "the record lacks task"),
+        (
+            '{"format": "uqno results", "format_version": 1, "rows": 3, "settings": []}',
+            "lacks task",
+        ),
+        (json.dumps({**json.loads(text), "rows": [1]}), r"rows\[0\] must be an object, got int"),
     ]:
         path.write_text(content)
         with pytest.raises(ValueError, match=f"results.json.*{why}"):

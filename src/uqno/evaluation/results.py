@@ -332,7 +332,8 @@ def thinning(nodes: int, most: int) -> int:
 
 def write(path: str | Path, results: Results) -> None:
     """The record as JSON, numbers to 6 digits, those of fields to 4; aside, then renamed."""
-    _check(path, results)
+    _check_format(path, results)
+    _check_parts(path, results)
     fields = ("panel", "section")
     content = {
         key: rounded(value, FIELD_DIGITS if key in fields else DIGITS)
@@ -362,24 +363,28 @@ def read(path: str | Path) -> Results:
         content = json.loads(path.read_text(encoding="utf8"))
     except ValueError as why:
         raise ValueError(f"{path} is not whole JSON, truncated or foreign: {why}") from None
+    _check_format(path, content)
     _complete_older(content)
-    _check(path, content)
+    _check_parts(path, content)
     return cast(Results, content)
 
 
-def _complete_older(content: Any) -> None:
+def _complete_older(content: dict[str, Any]) -> None:
     """Add to a record from before there were cars what it says by leaving it out."""
-    if not isinstance(content, dict) or "points" in content or "rows" not in content:
+    if "points" in content:
         return
-    content["points"] = content.get("settings", {}).get("tested_at", 0) ** 2
+    settings, rows, panel = (content.get(key) for key in ("settings", "rows", "panel"))
+    side = settings.get("tested_at") if isinstance(settings, dict) else None
+    content["points"] = side**2 if isinstance(side, int) else 0
     content["unit"] = None
-    for row in content["rows"]:
-        row |= {key: None for key in ADDED_TO_ROWS if key not in row}
-    if content.get("panel"):
-        content["panel"] |= dict.fromkeys(ADDED_TO_PANELS)
+    for row in rows if isinstance(rows, list) else ():
+        if isinstance(row, dict):
+            row |= {key: None for key in ADDED_TO_ROWS if key not in row}
+    if isinstance(panel, dict):
+        panel |= dict.fromkeys(ADDED_TO_PANELS)
 
 
-def _check(path: str | Path, content: Any) -> None:
+def _check_format(path: str | Path, content: Any) -> None:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         found = content.get("format") if isinstance(content, dict) else type(content).__name__
         raise ValueError(f"{path} is not a record of results: expected {FORMAT!r}, got {found!r}")
@@ -388,6 +393,9 @@ def _check(path: str | Path, content: Any) -> None:
         raise ValueError(
             f"{path} has format_version {version!r}, this uqno reads up to {VERSION}: update uqno"
         )
+
+
+def _check_parts(path: str | Path, content: Any) -> None:
     _complete(path, "the record", content, Results)
     for name, kind in PARTS.items():
         part = content[name]
@@ -399,6 +407,8 @@ def _check(path: str | Path, content: Any) -> None:
 
 
 def _complete(path: str | Path, where: str, part: Any, kind: Any) -> None:
+    if not isinstance(part, dict):
+        raise ValueError(f"{path}: {where} must be an object, got {type(part).__name__}")
     missing = [key for key in kind.__annotations__ if key not in part]
     if missing:
         raise ValueError(
