@@ -1,8 +1,8 @@
 """The OpenFOAM case of a car: half a wind tunnel with moving ground, steady RANS, k-ω SST.
 
-*Aligned with the tail.* The background mesh begins a whole number of cells before the tail, so
-that the rim, where the flow leaves the body, lies in the same place of the mesh for every car:
-about a tail with sharp edges, moving the mesh changed Cp there by up to 0.4.
+*The edges.* The flow leaves the body at the edges of the roof and the base, so that all of the
+tail's pressure hangs on them. The mesher is given these edges and puts lines of its own on them
+(explicit feature snap); the background mesh is aligned with the base, too.
 
 *One Reynolds number.* Re_L = U L / ν is the same for all cars: ν follows the length.
 """
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from uqno.data.cars.mesh import Surface
-from uqno.data.cars.shapes import Shape, surface
+from uqno.data.cars.shapes import BASE_DOME, Shape, surface
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,7 @@ def _files(shape: Shape, settings: Settings) -> dict[str, str]:
         "system/fvSchemes": SCHEMES,
         "system/fvSolution": SOLUTION % settings.record(),
         "system/meshQualityDict": MESH_QUALITY,
+        "system/surfaceFeatureExtractDict": EDGES,
         "constant/transportProperties": TRANSPORT % _viscosity(shape, settings),
         "constant/turbulenceProperties": TURBULENCE,
         **_fields(shape, settings),
@@ -116,7 +117,7 @@ def _block_mesh(shape: Shape, settings: Settings) -> str:
     cell = settings.cell
     sides = (BEFORE, BEHIND, ACROSS, UPWARDS)
     before, behind, across, upwards = (ceil(side / cell - 1e-9) for side in sides)
-    tail = shape.length + settings.shift
+    tail = shape.length - BASE_DOME + settings.shift
     return BLOCK_MESH % {
         "x0": tail - before * cell,
         "x1": tail + behind * cell,
@@ -214,6 +215,11 @@ boundary
   far { type patch; faces ((3 7 6 2) (4 5 6 7)); }
 );
 """
+EDGES = """car.stl
+{
+  extractionMethod extractFromSurface; extractFromSurfaceCoeffs { includedAngle 150; }
+}
+"""
 SNAPPY = """castellatedMesh true; snap true; addLayers false;
 geometry
 {
@@ -224,7 +230,8 @@ geometry
 castellatedMeshControls
 {
   maxLocalCells 1000000; maxGlobalCells 2000000; minRefinementCells 0; nCellsBetweenLevels 3;
-  features (); resolveFeatureAngle 30; allowFreeStandingZoneFaces true;
+  features ( { file "car.eMesh"; level %(surface)d; } );
+  resolveFeatureAngle 30; allowFreeStandingZoneFaces true;
   refinementSurfaces { car { level (%(surface)d %(surface)d); patchInfo { type wall; } } }
   refinementRegions
   {
@@ -237,7 +244,7 @@ castellatedMeshControls
 snapControls
 {
   nSmoothPatch 3; tolerance 2.0; nSolveIter 30; nRelaxIter 5; nFeatureSnapIter 10;
-  implicitFeatureSnap true; explicitFeatureSnap false; multiRegionFeatureSnap false;
+  implicitFeatureSnap false; explicitFeatureSnap true; multiRegionFeatureSnap false;
 }
 addLayersControls
 {

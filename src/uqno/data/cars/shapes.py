@@ -5,10 +5,15 @@ is the image of a box, see `grid`. At each x the section is a superellipse with 
 
     |Y|^n + |Z|^n = 1,   z = c(x) + h(x) Z,   y = w(x) g(z) Y,
 
-between a bottom and a top profile: polylines whose corners are rounded by softplus,
+between a bottom and a top profile: polylines whose corners, but for the roof's rear edge, are
+rounded by softplus,
 z(x) = z₀ + m₀ x + Σ_k Δm_k s_k log(1 + e^((x − x_k)/s_k)). Height and width close towards nose
-and tail as f(d) = (1 − (1 − d/r)²)^(1/p) of the distance d to the end. Sections are graphs over z
-and x increases from one to the next, so that the surface cannot meet itself.
+and tail as f(d) = (1 − (1 − d/r)²)^(1/p) of the distance d to the end; the tail's curve is cut off
+before it is steep, and a slightly domed base closes it. Sections are graphs over z and x increases
+from one to the next, so that the surface cannot meet itself.
+
+The flow leaves the body at the two sharp edges, as on real cars. About round ones it stays attached
+on one mesh and separates on the next, and no label repeats.
 """
 
 from collections.abc import Sequence
@@ -34,7 +39,11 @@ DIFFUSER_LENGTH = 0.75
 SILL_HEIGHT, SILL_SLOPE = 0.18, 0.12  # above the underbody; the sides lean in below it
 BELT_ROUNDING = 0.05
 DECK_SLOPE = 0.04
+ROOF_EDGE = 1e-4  # rounding of the roof's rear edge: sharp
+TAIL_REACH = 0.4  # share of its closing curve that the tail follows before it is cut off
+BASE_DOME = 0.03  # by how much the base bulges backwards from its edge
 TABLE = 6000  # positions along the car at which its meridian is tabulated
+SHARP = 0.2  # turning in radians, from one of these positions to the next, that is an edge
 
 
 @dataclass(frozen=True)
@@ -64,7 +73,7 @@ class Shape:
     nose_height: float  # of the hood height
     nose_plan: float  # depth over which the width closes
     nose_power: float  # p: the larger, the blunter
-    tail_radius: float
+    tail_radius: float  # as of the nose; both curves end at the base's sharp edge
     tail_plan: float
     tail_power: float
     diffuser: float  # angle
@@ -82,6 +91,11 @@ class Shape:
     def vector(self) -> Array:
         """The parameters as an array, in the order of `names()`."""
         return np.array(astuple(self))
+
+    @property
+    def roof_end(self) -> float:
+        """x of the sharp edge between roof and rear window."""
+        return self.top_knots[3][0]
 
     @cached_property
     def top_knots(self) -> tuple[tuple[float, float], ...]:
@@ -147,6 +161,8 @@ def top_profile(shape: Shape, x: Array) -> Array:
     for knot, after in shape.top_knots:
         steepest = max(abs(slope), abs(after))
         s = shape.edge_radius / (1 + steepest**2) ** 0.5
+        if knot == shape.roof_end:
+            s = ROOF_EDGE
         if abs(after) == abs(slope):  # the camber turns over the whole roof, not in a corner
             s = 0.15 * shape.roof_length * shape.length
         z = z + (after - slope) * _softplus(x - knot, s)
@@ -184,9 +200,9 @@ def _leaning(shape: Shape, x: Array, z: Array) -> Array:
     return lean
 
 
-def _closing(d: Array, r: float, power: float) -> Array:
-    """f(d) = (1 − (1 − d/r)²)^(1/p), 1 from d = r on."""
-    t = 1 - np.minimum(d / r, 1.0)
+def _closing(d: Array, r: float, power: float, reach: float = 1.0) -> Array:
+    """f(d) = (1 − t²)^(1/p), t = reach · (1 − d/r): from 0 (reach = 1) or more to 1 at d = r."""
+    t = reach * (1 - np.clip(d / r, 0.0, 1.0))
     f: Array = (1 - t**2) ** (1 / power)
     return f
 
@@ -207,7 +223,9 @@ class _Meridian:
         front, rear = x, length * far / (near + far)
         top, bottom = top_profile(shape, x), bottom_profile(shape, x)
         f_nose = _closing(front, shape.nose_radius, shape.nose_power)
-        f_tail = _closing(rear, shape.tail_radius, shape.tail_power)
+        base = np.sqrt(np.minimum(rear / BASE_DOME, 1.0))
+        to_edge = rear - BASE_DOME
+        f_tail = _closing(to_edge, shape.tail_radius, shape.tail_power, TAIL_REACH) * base
         nose = shape.nose_height * shape.hood_height * shape.height
         tail = 0.5 * (top[-1] + bottom[-1])
         pole = np.where(front < rear, nose, tail)
@@ -215,19 +233,24 @@ class _Meridian:
         top, bottom = pole + (top - pole) * f, pole + (bottom - pole) * f
         self.h, self.c = 0.5 * (top - bottom), 0.5 * (top + bottom)
         plan_nose = _closing(front, shape.nose_plan, shape.nose_power)
-        plan_tail = _closing(rear, shape.tail_plan, shape.tail_power)
+        plan_tail = _closing(to_edge, shape.tail_plan, shape.tail_power, TAIL_REACH) * base
         self.w = half_width(shape, x) * plan_nose * plan_tail
         self.measure = _measure(x, (top, bottom, self.w))
-        # The two ends of the box are the parts of the nose and the tail within these shares.
+        # The two ends of the box are the nose within a share of its curve, and the base.
         self.rim = (
             float(np.interp(0.80, f_nose[: TABLE // 2], self.measure[: TABLE // 2])),
-            float(np.interp(-0.86, -f_tail[TABLE // 2 :], self.measure[TABLE // 2 :])),
+            float(np.interp(length - BASE_DOME, x, self.measure)),
         )
+        self.roof_end = float(np.interp(shape.roof_end, x, self.measure))
 
     def at(self, along: Array, depth: Array) -> tuple[Array, Array, Array, Array]:
         """x, h, w, c at box coordinates: along in [−1, 1], depth in (0, 1], 1 but at the ends."""
         first, last = self.rim
-        m = first + 0.5 * (along + 1) * (last - first)
+        # The nearest line of vertices moves to the roof's edge, unless the base's edge is as near.
+        cells = grid.CELLS[0]
+        line = round(cells * (self.roof_end - first) / (last - first))
+        share, measure = ([line / cells], [self.roof_end]) if line < cells else ([], [])
+        m = np.interp(0.5 * (along + 1), [0.0, *share, 1.0], [first, *measure, last])
         m = np.where(depth < 1, np.where(along < 0, first * depth, self._from_tail(depth)), m)
         x = np.interp(m, self.measure, self.x)
         h, w, c = (np.interp(m, self.measure, v) for v in (self.h, self.w, self.c))
@@ -240,10 +263,11 @@ class _Meridian:
 
 
 def _measure(x: Array, curves: tuple[Array, ...]) -> Array:
-    """∫ |d(x, curves)| + 0.1 m · |turning|, (TABLE,)."""
+    """∫ |d(x, curves)| + 0.1 m · |turning|, (TABLE,); but a sharp edge is one line of vertices."""
     steps = [np.diff(curve) for curve in curves]
     dx = np.diff(x)
     length = np.sqrt(dx**2 + sum(step**2 for step in steps) / len(steps))
     angles = [np.unwrap(np.arctan2(step, dx)) for step in steps]
     turning = sum(np.abs(np.diff(angle, prepend=angle[:1])) for angle in angles) / len(steps)
+    turning = np.where(turning > SHARP, 0.0, turning)
     return np.concatenate([[0.0], np.cumsum(length + 0.1 * turning)])

@@ -21,6 +21,7 @@ from uqno.data.cars.shapes import Shape, surface
 
 TOOLS = (
     ("blockMesh",),
+    ("surfaceFeatureExtract",),
     ("snappyHexMesh", "-overwrite"),
     ("renumberMesh", "-overwrite"),
     ("simpleFoam",),
