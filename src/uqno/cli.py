@@ -295,16 +295,32 @@ def cars(
     packed: Annotated[
         Path | None, typer.Option("--pack", help="Put the cars into one .npz file as well.")
     ] = None,
+    figure: Annotated[
+        Path | None, typer.Option(help="Histograms of forces and pressures, a .png or .svg.")
+    ] = None,
 ) -> None:
     """Solve the flow around cars with OpenFOAM; stopped, it goes on when called again."""
     from uqno.data.cars import generate_cars, pack
+
+    if figure is not None and figure.suffix not in (".png", ".svg"):
+        raise ValueError(f"--figure {figure}: expected a name that ends in .png or .svg")
 
     with stages(remembers=3600) as advance:
         folder = generate_cars(
             to, count, seed, workers, lambda done, total: advance("cars", done, total)
         )
-    refused = len(folder.refused(folder.accepted(count)[-1]))
+    chosen = folder.accepted(count)
+    refused = len(folder.refused(chosen[-1]))
     out.print(f"{count} cars in {escape(str(to))}, {refused} refused", soft_wrap=True)
+    reports = [folder.read(index).report for index in chosen]
+
+    from uqno.report import car_set  # it draws: not before the cars are there
+
+    for words, (low, middle, high) in car_set.ranges(reports).items():
+        out.print(f"{words}: {low:.2f} to {high:.2f}, median {middle:.2f}")
+    if figure is not None:
+        car_set.save(reports, figure)
+        out.print(f"drawn in {escape(str(figure))}", soft_wrap=True)
     if packed is not None:
         pack(to, packed, count)
         out.print(f"packed into {escape(str(packed))}", soft_wrap=True)
