@@ -51,56 +51,74 @@ def radius_for(data: Tensor, queries: Tensor, edges: int) -> float:
     low, high = 0.0, 4.0
     for _ in range(30):
         middle = (low + high) / 2
-        found = sum(int((torch.cdist(q, data) <= middle).sum()) for q in queries.split(1024))
-        low, high = (middle, high) if found < edges else (low, middle)
+        few = count_edges(data, queries, middle) < edges
+        low, high = (middle, high) if few else (low, middle)
     return high
 
 
-def theirs() -> tuple[Callable[[], None], int]:
-    sample, model = ellipsoid(POINTS), GINO(1, DOMAIN, LATENT, MODES, WIDTH, LAYERS)
-    points, mesh = sample["points"], model.mesh
-    k_in, k_out = model.neighbours
-    radius_in = radius_for(points, mesh, k_in * len(mesh))
-    radius_out = radius_for(mesh, points, k_out * len(points))
-    edges = sum(
-        int((torch.cdist(x, y) <= r).sum())
-        for x, y, r in ((mesh, points, radius_in), (points, mesh, radius_out))
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from neuralop.models import GINO as Theirs
+def count_edges(data: Tensor, queries: Tensor, radius: float) -> int:
+    return sum(int((torch.cdist(q, data) <= radius).sum()) for q in queries.split(1024))
 
-        peer = Theirs(
-            in_channels=3,
-            out_channels=1,
-            latent_feature_channels=1,
-            in_gno_radius=radius_in,
-            out_gno_radius=radius_out,
-            fno_n_modes=tuple(m + 1 for m in MODES),
-            fno_hidden_channels=WIDTH,
-            fno_n_layers=LAYERS,
-            fno_use_channel_mlp=False,
-            gno_embed_channels=WIDTH,
-            in_gno_channel_mlp_hidden_layers=[2 * WIDTH],
-            out_gno_channel_mlp_hidden_layers=[2 * WIDTH],
-            projection_channel_ratio=2,
-            gno_use_open3d=False,
-            gno_use_torch_scatter=False,
-        )
-    grid = mesh.view(1, *LATENT, 3)
-    sdf = model.prepare_geometry(sample)["sdf"].view(1, *LATENT, 1)
 
-    def run() -> Tensor:
-        answer: Tensor = peer(
-            input_geom=points[None],
-            latent_queries=grid,
-            output_queries=points[None],
-            x=sample["normals"][None],
-            latent_features=sdf,
+class Peer(nn.Module):
+    """Neuraloperator's GINO with the size of `like` and about its edges; one geometry a batch.
+
+    Lengths in units of the domain's longest side, as its own examples have them.
+    """
+
+    grid: Tensor
+
+    def __init__(self, like: GINO, points: Tensor) -> None:
+        super().__init__()
+        self.scale = float(like.size.max())
+        mesh, points = like.mesh / self.scale, points / self.scale
+        k_in, k_out = like.neighbours
+        radius_in = radius_for(points, mesh, k_in * len(mesh))
+        radius_out = radius_for(mesh, points, k_out * len(points))
+        self.edges = count_edges(points, mesh, radius_in) + count_edges(mesh, points, radius_out)
+        width = like.config["width"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from neuralop.models import GINO as Theirs
+
+            self.gino = Theirs(
+                in_channels=3,
+                out_channels=like.out_channels,
+                latent_feature_channels=1,
+                in_gno_radius=radius_in,
+                out_gno_radius=radius_out,
+                fno_n_modes=tuple(m + 1 for m in like.config["modes"]),
+                fno_hidden_channels=width,
+                fno_n_layers=like.config["layers"],
+                fno_use_channel_mlp=False,
+                gno_embed_channels=width,
+                in_gno_channel_mlp_hidden_layers=[2 * width],
+                out_gno_channel_mlp_hidden_layers=[2 * width],
+                projection_channel_ratio=2,
+                gno_use_open3d=False,
+                gno_use_torch_scatter=False,
+            )
+        self.register_buffer("grid", mesh.view(1, *like.latent, 3), persistent=False)
+
+    def forward(self, points: Tensor, normals: Tensor, sdf: Tensor) -> Tensor:
+        """(1, out, n)."""
+        points = points / self.scale
+        answer: Tensor = self.gino(
+            input_geom=points,
+            latent_queries=self.grid,
+            output_queries=points,
+            x=normals,
+            latent_features=sdf.unsqueeze(-1) / self.scale,
         )
         return answer.movedim(-1, 1)
 
-    return step_of(run, peer, sample["u"][None]), edges
+
+def theirs() -> tuple[Callable[[], None], int]:
+    model = GINO(1, DOMAIN, LATENT, MODES, WIDTH, LAYERS)
+    sample = model.prepare_geometry(ellipsoid(POINTS))
+    peer = Peer(model, sample["points"])
+    inputs = [sample[name][None] for name in ("points", "normals", "sdf")]
+    return step_of(lambda: peer(*inputs), peer, sample["u"][None]), peer.edges
 
 
 def against_peer() -> dict[str, object]:

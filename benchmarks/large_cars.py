@@ -1,0 +1,83 @@
+"""The band of a car with a million surface points: time by the number of points, and memory.
+
+A refined mesh of one shape, predicted by the model of `uqno run cars --preset standard`, mirror
+image included. Each size in a process of its own, so that the peak is its own.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+from benchmarks.common import record, row
+from uqno import UQNO
+from uqno.data.cars import shapes
+from uqno.data.cars.shapes import DOMAIN
+from uqno.evaluation.presets import CarSettings, preset
+from uqno.operators import GINO
+from uqno.operators.symmetry import reflection
+
+REFINED = (8, 17)  # 0.23 and 1.04 million points
+
+
+def sample(index: int, refine: int = 1) -> dict[str, torch.Tensor]:
+    body = shapes.surface(shapes.draw(0, index), refine)
+    fields = {"points": body.points, "normals": body.normals, "surface_weights": body.areas}
+    return {name: torch.from_numpy(value).float() for name, value in fields.items()}
+
+
+def model() -> UQNO:
+    """Any calibrated model: what it was trained on does not change the work."""
+    s = preset("cars", "standard")
+    assert isinstance(s, CarSettings)
+    torch.manual_seed(0)
+    near_node, near_point = s.neighbours
+    gino = GINO(1, DOMAIN, s.latent, s.modes, s.width, s.layers, neighbours=(near_node, near_point))
+    cars = [gino.prepare_geometry({**c, "u": c["normals"].T[:1]}) for c in map(sample, range(30))]
+    found = UQNO(gino, symmetries=reflection(gino, 1))
+    found.fit(cars[:8], epochs=1, batch_size=2, validation=0.0, progress=False)
+    found.calibrate(cars[8:], alpha=0.1, delta=0.1)
+    return found
+
+
+def measure(refine: int) -> dict[str, float]:
+    """Points, seconds (neighbours and distances included), and the peak of this process in GB."""
+    calibrated, car = model(), sample(0, refine)
+    start = time.perf_counter()
+    band = calibrated.predict(car)
+    seconds = time.perf_counter() - start
+    lines = Path("/proc/self/status").read_text().splitlines()
+    peak = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+    return {"points": band.radius.size, "seconds": seconds, "peak": peak / 1e6}
+
+
+def main() -> None:
+    if len(sys.argv) > 1:
+        print(json.dumps(measure(int(sys.argv[1]))))
+        return
+    few, many = (
+        json.loads(
+            subprocess.run(
+                [sys.executable, "-m", "benchmarks.large_cars", str(refine)],
+                check=True, capture_output=True, text=True,
+            ).stdout
+        )
+        for refine in REFINED
+    )  # fmt: skip
+    small, large = (1e6 * m["seconds"] / m["points"] for m in (few, many))
+    name = f"band of a car with {many['points'] / 1e6:.2f} million points"
+    record(
+        "large_cars",
+        [
+            row(f"{name}: µs a point, beside {few['points'] / 1e6:.2f} million", large, small, "µs",
+                "linear: at most 1.3 times", large <= 1.3 * small, seconds=many["seconds"]),
+            row(f"{name}: peak memory", many["peak"], 4.0, "GB", "within 4 GB", many["peak"] <= 4),
+        ],
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
