@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from uqno.operators import GINO, Operator, gino, neighbours
+from uqno.operators import GINO, Operator, gino, neighbours, pointwise
 
 DOMAIN = ((-1.0, 1.0), (-0.5, 0.5), (-0.5, 0.5))
 
@@ -103,8 +103,34 @@ def test_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         assert torch.allclose(x, y)
     with torch.no_grad():
         assert torch.allclose(model(**fields), whole)
+    monkeypatch.setitem(pointwise.PIECE, "cpu", 256)  # numbers, so a few edges
+    small = torch.autograd.grad(model(**fields), list(model.parameters()), g)
     model.fused = False
-    assert torch.allclose(model(**fields), whole)
+    plain = model(**fields)
+    assert torch.allclose(plain, whole)
+    by_torch = torch.autograd.grad(plain, list(model.parameters()), g)
+    for x, y, z in zip(small, by_torch, expected, strict=True):
+        assert torch.allclose(x, y)
+        assert torch.allclose(z, y)
+
+
+def test_the_mean_before_the_last_layer_has_the_gradients_of_torch() -> None:
+    layers = torch.nn.Sequential(
+        torch.nn.Linear(5, 8), torch.nn.GELU(), torch.nn.Linear(8, 3)
+    ).double()
+    x = torch.randn(2, 6, 4, 5).double().requires_grad_()
+    shares = torch.rand(2, 6, 4).double()
+    shares = shares / shares.sum(-1, keepdim=True)
+    ours = pointwise.mean_mlp(x, shares, layers)
+    theirs = (shares.unsqueeze(-1) * layers(x)).sum(-2)
+    assert torch.allclose(ours, theirs)
+    assert torch.allclose(ours, pointwise.mean_mlp(x, shares, layers, fused=False))
+    g = torch.randn(2, 6, 3).double()
+    inputs = [x, *layers.parameters()]
+    for a, b in zip(
+        torch.autograd.grad(ours, inputs, g), torch.autograd.grad(theirs, inputs, g), strict=True
+    ):
+        assert torch.allclose(a, b)
 
 
 def test_any_queries() -> None:

@@ -4,13 +4,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from uqno.operators.block import Blocks, mlp_layers
 from uqno.operators.neighbours import Sample, nearest, pad, signed_distance, surface_to_grid
-from uqno.operators.pointwise import mlp
+from uqno.operators.pointwise import mean_mlp, mlp
 from uqno.operators.spectral import make_fourier
 
 # Edges worked on at once between the grid and the queries, to bound the memory.
@@ -239,14 +238,10 @@ class GINO(nn.Module):
             yield torch.cat((decoded, surface[:, some]), dim=-1)
 
     def _encode(self, points: Tensor, surface: Tensor, index: Tensor, shares: Tensor) -> Tensor:
-        """Σ_i w_i κ(y, p_i) (batch, L, width): the mean goes before the kernel's last layer."""
-        first, last = self.encoder[0], self.encoder[2]
-        offset = _gather(points, index) - self.mesh.unsqueeze(1)
-        offset = offset / self.size
+        """Σ_i w_i κ(y, p_i) (batch, L, width)."""
+        offset = (_gather(points, index) - self.mesh.unsqueeze(1)) / self.size
         edges = torch.cat((offset, _length(offset), _gather(surface, index)), dim=-1)
-        hidden = F.gelu(first(edges))
-        mean = (shares.unsqueeze(-2).to(hidden) @ hidden).squeeze(-2)
-        return cast(Tensor, last(mean))
+        return mean_mlp(edges, shares, self.encoder, self._fused)
 
     def _on_grid(self, encoded: Tensor, sdf: Tensor) -> Tensor:
         """The latent function (batch, L, width) after the spectral blocks."""

@@ -88,6 +88,56 @@ class _MLP(torch.autograd.Function):
         return gx, gW1.t(), gb1, gW2, gb2
 
 
+def mean_mlp(x: Tensor, shares: Tensor, layers: nn.Sequential, fused: bool = True) -> Tensor:
+    """Σ_k shares_k · mlp(x_k), x (..., k, in), shares (..., k) of sum 1: (..., out).
+
+    The mean goes before the last layer, which is linear: the same, and k times cheaper.
+    """
+    first, last = layers[0], layers[2]
+    if not fused:
+        hidden = F.gelu(first(x))
+        mean = (shares.unsqueeze(-2).to(hidden) @ hidden).squeeze(-2)
+        return cast(Tensor, last(mean))
+    with full_precision(x):
+        flat = (x.flatten(0, -3), shares.flatten(0, -2).to(x), first.weight, first.bias)
+        mean = _MeanHidden.apply(*flat)  # type: ignore[no-untyped-call]
+        return cast(Tensor, last(mean.view(*x.shape[:-2], -1)))
+
+
+class _MeanHidden(torch.autograd.Function):
+    """y = Σ_k s_k gelu(x_k Wᵀ + b), x (points, k, in), s (points, k)."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, s: Tensor, W: Tensor, b: Tensor) -> Tensor:
+        ctx.save_for_backward(x, s, W, b)
+        (points, k, _), width = x.shape, W.shape[0]
+        y = x.new_empty(points, width)
+        for some in pieces(points, k * width, x.device):
+            hidden = torch.addmm(b, x[some].flatten(0, 1), W.t())
+            _gelu(hidden, out=hidden)
+            torch.sum(hidden.view(-1, k, width).mul_(s[some].unsqueeze(-1)), 1, out=y[some])
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gy: Tensor) -> tuple[Tensor | None, ...]:
+        x, s, W, b = ctx.saved_tensors
+        gx = torch.empty_like(x) if ctx.needs_input_grad[0] else None
+        (points, k, _), width = x.shape, W.shape[0]
+        gW, gb = torch.zeros_like(W.t()), torch.zeros_like(b)
+        with full_precision(x):
+            for some in pieces(points, k * width, x.device):
+                edges = x[some].flatten(0, 1)
+                pre = torch.addmm(b, edges, W.t())
+                g = (gy[some].unsqueeze(1) * s[some].unsqueeze(-1)).view(-1, width)
+                _gelu_backward(g, pre, grad_input=g)
+                gW.addmm_(edges.t(), g)  # much faster than gᵀ x where x is narrow
+                gb += g.sum(0)
+                if gx is not None:
+                    torch.mm(g, W, out=gx[some].view(-1, x.shape[2]))
+        return gx, None, gW.t(), gb
+
+
 class Analyse(torch.autograd.Function):
     """(v, F v) of v (batch, n, rest) and F (m, n): both gradients of v meet in one product."""
 
