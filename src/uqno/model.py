@@ -198,6 +198,7 @@ class UQNO:
             sampling,
             (w for _, _, w in mu) if weights else None,
             confidence,
+            functions=len(data),
         )
         return self.calibrations if several else self.calibrations[0]
 

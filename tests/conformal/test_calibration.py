@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import uqno
 from uqno import Calibration, InfeasibleError, calibrate
 from uqno.conformal import Ranks, calibrate_all, frontier
+from uqno.conformal import scores as scores_module
 from uqno.conformal.scores import LARGE
 
 SHARES = st.sampled_from([0.05, 0.1, 0.2, 0.25, 0.3, 0.5])
@@ -90,6 +91,8 @@ def test_streams_lists_and_arrays_agree(seed, alpha, delta, design, confidence):
     whole = calibrate_or_none(error, radius, *arguments)
     assert calibrate_or_none(list(error), list(radius), *arguments) == whole
     assert calibrate_or_none(iter(error), iter(radius), *arguments) == whole
+    streams = iter(error), iter(radius)
+    assert calibrate_or_none(*streams, *arguments, functions=len(error)) == whole
 
 
 @settings(max_examples=40, deadline=None)
@@ -116,6 +119,32 @@ def test_large_functions_give_the_scale_of_all_scores():
             assert cal.scale == expected
             streamed = calibrate(iter(error[order]), iter(radius[order]), alpha, delta)
             assert streamed == cal
+            streams = iter(error[order]), iter(radius[order])
+            assert calibrate(*streams, alpha, delta, functions=n) == cal
+
+
+@pytest.mark.parametrize("told", [59, 61])
+def test_a_wrong_number_of_functions_is_refused(told):
+    error = np.random.default_rng(0).standard_normal((60, 20))
+    with pytest.raises(ValueError, match=f"functions = {told} were announced and 60 came"):
+        calibrate(iter(error), iter(np.ones_like(error)), 0.1, 0.1, functions=told)
+    with pytest.raises(ValueError, match=f"60 of error, 60 of radius, {told} of functions"):
+        calibrate(error, np.ones_like(error), 0.1, 0.1, functions=told)
+    with pytest.raises(ValueError, match="functions = 0 must be a whole number"):
+        calibrate(iter(error), iter(error), 0.1, 0.1, functions=0)
+
+
+def test_only_the_largest_scores_of_a_stream_are_found_once_its_number_is_known(monkeypatch):
+    scored = []
+    narrowed = scores_module._narrowed
+    monkeypatch.setattr(scores_module, "_narrowed", lambda *a: scored.append(1) or narrowed(*a))
+    error = np.abs(np.random.default_rng(0).standard_normal((40, LARGE)))
+    error *= np.linspace(2, 1, 40)[:, None]  # the largest come first
+    calibrate(iter(error), iter(np.ones_like(error)), 0.1, 0.1, functions=40)
+    assert len(scored) == 4  # n + 1 − j
+    scored.clear()
+    calibrate(iter(error), iter(np.ones_like(error)), 0.1, 0.1)
+    assert len(scored) == 40
 
 
 def test_a_long_stream_of_large_functions_is_valid_though_its_rank_is_coarser():

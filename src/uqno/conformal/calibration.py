@@ -78,6 +78,7 @@ def calibrate(
     ranks: Ranks | None = None,
     mixed: str = "own",
     seed: int = 0,
+    functions: int | None = None,
 ) -> Calibration:
     """λ̂ such that P[ at least 1 − α of a new function lies in the band ] ≥ 1 − δ.
 
@@ -92,6 +93,8 @@ def calibrate(
     mixed: where functions have different numbers of points drawn at random: "own", each its own
         rank (the number of points is part of the random draw); "subsample", all are reduced at
         random (by `seed`) to the smallest number.
+    functions: n, where iterators cannot tell and you can: most functions are then only counted,
+        not scored, in two thirds of the time. It must be right.
 
     >>> rng = np.random.default_rng(0)
     >>> cal = calibrate(rng.normal(size=(200, 50)), np.ones((200, 50)), alpha=0.1, delta=0.05)
@@ -108,6 +111,7 @@ def calibrate(
         ranks=ranks,
         mixed=mixed,
         seed=seed,
+        functions=functions,
     )
     return cal
 
@@ -123,6 +127,7 @@ def calibrate_all(
     ranks: Ranks | None = None,
     mixed: str = "own",
     seed: int = 0,
+    functions: int | None = None,
 ) -> tuple[Calibration, ...]:
     """`calibrate` for several (α, δ) in one pass over the functions."""
     requests = [Request.of(alpha, delta, sampling, confidence) for alpha, delta in levels]
@@ -130,15 +135,18 @@ def calibrate_all(
     if ranks is not None:
         checks.own_ranks(ranks, weights is not None)
     way = checks.mixed(mixed, checks.sampling(sampling))
-    functions = Functions(error, radius, weights)
-    if functions.sizes is not None:
-        checks.functions(len(functions.sizes))
+    if functions is not None:
+        checks.count("functions", functions)
+    given = Functions(error, radius, weights, functions)
+    if given.number is not None:
+        checks.functions(given.number)
     if weights is not None:
         checks.weights_design(checks.sampling(sampling))
     if way == "subsample":
-        functions = _subsampled(functions, seed)
-    rules = [rule_for(request, functions.sizes, ranks) for request in requests]
-    sizes, columns = _collect(functions, rules, requests, weights is not None)
+        given = _subsampled(given, seed)
+    rules = [rule_for(request, given.number, given.sizes, ranks) for request in requests]
+    sizes, columns = _collect(given, rules, requests, weights is not None)
+    checks.number_came(given.number, len(sizes))
     return tuple(
         _calibration(request, rule, sizes, parts, way, weights is not None)
         for request, rule, parts in zip(requests, rules, columns, strict=True)

@@ -192,6 +192,15 @@ def same_number(**counts: int) -> None:
         raise ValueError(f"expected as many functions in each, got {told}")
 
 
+def number_came(told: int | None, came: int) -> None:
+    """A number of functions told beforehand has decided which of them count."""
+    if told is not None and told != came:
+        raise ValueError(
+            f"functions = {told} were announced and {came} came: λ̂ would be wrong; give the right "
+            "number, or leave it out"
+        )
+
+
 def first_bad(name: str, where: str, values: Floats, bad: NDArray[np.bool_], why: str) -> None:
     """Raise for the first marked value, with its place."""
     if bad.any():

@@ -51,17 +51,26 @@ class Functions:
     error: Any
     radius: Any
     weights: Any = None
+    count: int | None = None
+    """n as the caller knows it, where iterators cannot tell."""
 
     def __post_init__(self) -> None:
         for name in ("error", "radius"):
             values = getattr(self, name)
             checks.holds_functions(name, values, tuple(values.shape) if is_array(values) else None)
         known = {name: length(getattr(self, name)) for name in ("error", "radius")}
+        known["functions"] = self.count
         checks.same_number(**{name: n for name, n in known.items() if n is not None})
         if is_array(self.error) and is_array(self.radius) and known["radius"]:
             checks.shapes(
                 "each function", tuple(self.error.shape[1:]), tuple(self.radius.shape[1:])
             )
+
+    @property
+    def number(self) -> int | None:
+        """n, where it is known without reading."""
+        known = (self.count, length(self.error), length(self.radius))
+        return next((n for n in known if n is not None), None)
 
     @property
     def sizes(self) -> tuple[int, ...] | None:

@@ -1,8 +1,8 @@
 """Which ratio of each function is its score, decided while the functions stream by.
 
 With arrays and lists the number of functions and of points is known first, and one rank a
-function is enough. An iterator tells its length last: for `iid`, whose best rank depends on it,
-the scores of a ladder of ranks are kept, and the pair is chosen in the end.
+function is enough. An iterator tells its length last, unless the caller does: for `iid`, whose best
+rank depends on it, the scores of a ladder of ranks are kept, and the pair is chosen in the end.
 """
 
 from __future__ import annotations
@@ -50,14 +50,17 @@ class Rule(Protocol):
         """The pair, once the points of every function are known, and how to pick its scores."""
 
 
-def rule_for(request: Request, sizes: Sequence[int] | None, ranks: Ranks | None) -> Rule:
+def rule_for(
+    request: Request, number: int | None, sizes: Sequence[int] | None, ranks: Ranks | None
+) -> Rule:
+    """number: of the functions, sizes: their points; where they are known beforehand."""
     if ranks is not None:
         return Given(request, ranks)
     if request.sampling == "iid":
         return IidStream(request) if sizes is None else IidKnown(request, sizes)
     if request.sampling == "hoeffding":
         return Hoeffding(request, sizes)
-    return Grid(request, sizes)
+    return Grid(request, number, sizes)
 
 
 def required(request: Request, n: int, m: int) -> Ranks:
@@ -124,13 +127,20 @@ class Grid:
     """k = ⌈m (1 − α)⌉ for each function's own m."""
 
     request: Request
+    number: int | None
     sizes: Sequence[int] | None
 
     def point_ranks(self, m: int) -> int:
         return grid_point_rank(m, self.request.alpha)
 
     def largest(self) -> Largest | None:
-        return largest_for(self.request, self.sizes)
+        """Known n gives j, whatever the points; then the n + 1 − j largest scores count."""
+        if self.sizes is not None:
+            return largest_for(self.request, self.sizes)
+        if self.number is None:
+            return None
+        j = function_rank(self.number, self.request.delta, self.request.confidence)
+        return None if j is None else Largest(self.number + 1 - j)
 
     def decide(self, sizes: Sequence[int]) -> tuple[Ranks, Pick]:
         return required(self.request, len(sizes), min(sizes)), all_of_it
