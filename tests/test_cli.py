@@ -162,6 +162,7 @@ def test_a_run_ends_in_a_table_and_figures_and_says_when_it_is_done(tmp_path):
     [
         (["run", "darcy", "--set", "epoch=3"], "the nearest are epochs"),
         (["run", "darcy", "--preset", "huge"], "quick, standard, paper"),
+        (["data", "cars", "--figure", "a.pdf"], "a name that ends in .png or .svg"),
         (["run", "cars", "--preset", "huge"], "quick, standard, paper"),
         (["run", "cars", "--set", "latents=8,6,6"], "the nearest are latent"),
         (["run", "cars", "--data", "none.npz"], "none.npz does not exist; make it with: uqno data"),
@@ -193,6 +194,7 @@ def test_cars_are_made_and_packed(tmp_path, monkeypatch):
     fake.install(monkeypatch.setattr)
     arguments = ["data", "cars", "--cars", "2", "--workers", "1", "--seed", "3"]
     arguments += ["--out", str(tmp_path / "cars"), "--pack", str(tmp_path / "cars.npz")]
+    arguments += ["--figure", str(tmp_path / "cars.svg")]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     assert "2 cars in" in result.output
