@@ -173,7 +173,7 @@ def test_crossfit_never_shows_a_function_to_its_own_operator():
                                      batch_size=4, validation=0.0)  # fmt: skip
     honest = seen_residuals["all"]
     assert len(honest) == 20
-    own = model._residuals(model.base.operator, functions)
+    own = model._residuals([model.base.operator], functions)
     error = [
         float(
             np.mean(

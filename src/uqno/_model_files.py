@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import os
@@ -30,6 +31,7 @@ class Saved:
     """What a model is made of."""
 
     base: Operator
+    others: tuple[Operator, ...]
     radius: Radius
     symmetries: tuple[Symmetry, ...]
     calibrations: tuple[Calibration, ...]
@@ -59,12 +61,14 @@ def save(folder: Path, saved: Saved) -> None:
 
 def _write(folder: Path, saved: Saved) -> None:
     tensors = {"base": saved.base.state_dict(), "radius": saved.radius.state_dict()}
+    tensors |= {_other(k): operator.state_dict() for k, operator in enumerate(saved.others)}
     for name, state in tensors.items():
         write_checkpoint(folder / f"{name}.safetensors", Checkpoint(state, {"part": name}))
     content = {
         "format": FORMAT,
         "version": VERSION,
         "base": describe(saved.base),
+        "others": len(saved.others),
         "radius": {"name": saved.radius.name, **saved.radius.saved()},
         "symmetries": [g.name for g in saved.symmetries],
         "features": saved.features,
@@ -92,6 +96,10 @@ def load(
     base = _base(folder, content["base"], module)
     estimator = radius if radius is not None else _radius(folder, content["radius"])
     base.load_state_dict(_tensors(folder, "base", content))
+    others = []
+    for k in range(content.get("others", 0)):  # older models have one operator
+        others.append(copy.deepcopy(base))
+        others[k].load_state_dict(_tensors(folder, _other(k), content))
     state = _tensors(folder, "radius", content)
     estimator.restore(base, content["radius"], state)
     names = content["symmetries"]
@@ -102,6 +110,7 @@ def load(
         )
     return Saved(
         base.eval(),
+        tuple(operator.eval() for operator in others),
         estimator.eval(),
         chosen,
         tuple(Calibration.from_json(json.dumps(c)) for c in content["calibrations"]),
@@ -110,6 +119,11 @@ def load(
         content["features"],
         content.get("spread", True),  # older models always had it
     )
+
+
+def _other(k: int) -> str:
+    """The file of the k-th operator beside the base, from 0."""
+    return f"base-{k + 2}"
 
 
 def _content(folder: Path) -> dict[str, Any]:

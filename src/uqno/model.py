@@ -28,11 +28,12 @@ from uqno._model_inputs import Places, as_batch, batches, fingerprint, places
 from uqno.band import Band
 from uqno.conformal import Calibration, calibrate_all
 from uqno.operators import FNO, GINO, Operator
+from uqno.operators.description import describe, rebuild
 from uqno.operators.symmetry import Symmetry, augmentation
 from uqno.radius import QuantileRadius, Radius, Residuals
 from uqno.radius.contract import Base, Estimate, Feature, Options
 from uqno.training import CrossFit, RelativeL2, crossfit, fit, pointwise_error
-from uqno.training.samples import Data
+from uqno.training.samples import Data, derived_seed
 
 Sample = Mapping[str, Tensor]
 Array = NDArray[Any]
@@ -46,30 +47,41 @@ class UQNO:
 
     base: any operator, torch module or callable. An FNO or GINO of uqno's own that is not
         trained yet is trained by `fit`; anything else is taken as trained unless trained=False.
-        Or what `uqno.training.crossfit` found: `fit` then takes its out-of-fold residuals.
+        Or what `uqno.training.crossfit` found: `fit` then takes its out-of-fold residuals. Or
+        several such, of different seeds: Ĝ is the mean of their operators.
     radius: the estimator of E; by default the paper's quantile operator, of the base's kind.
     symmetries: of the problem (`uqno.operators.square()`): augment training, average predictions.
     features: callables (batch, Ĝ(a)) → (batch, f, *points) that hint at the error, for E to see:
         a PDE residual, a coarse solver, the disagreement of other operators.
-    spread: whether E sees the deviation of the answers over the symmetries.
+    spread: whether E sees the deviation of the answers over the symmetries and the members.
+    members: operators that `fit` trains, from other weights and on other folds; Ĝ is their mean.
+        Where functions are few, that is a better centre, and where they differ, it is unsure.
     """
 
     def __init__(
         self,
-        base: Callable[..., Tensor] | CrossFit,
+        base: Callable[..., Tensor] | CrossFit | Sequence[CrossFit],
         radius: Radius | None = None,
         *,
         symmetries: Sequence[Symmetry] = (),
         features: Sequence[Feature] = (),
         spread: bool = True,
         trained: bool | None = None,
+        members: int = 1,
     ) -> None:
-        self.folds = base if isinstance(base, CrossFit) else None
-        given: Callable[..., Tensor] = base.operator if isinstance(base, CrossFit) else base
+        self.folds = _crossfits(base)
+        given: Any = self.folds[0].operator if self.folds else base
         operator = _operator(given, trained)
-        self.base = Base(operator, tuple(symmetries), tuple(features), spread)
+        others = tuple(found.operator for found in self.folds[1:])
+        self.base = Base(operator, tuple(symmetries), tuple(features), spread, others)
         self.radius = radius if radius is not None else QuantileRadius()
         self.trained = _is_trained(given, self.base.operator) if trained is None else trained
+        self.members = members
+        if members < 1 or (members > 1 and self.trained):
+            raise ValueError(
+                f"members = {members} must be at least 1, and 1 for a base that is trained: give "
+                "several by UQNO([crossfit(...), crossfit(..., seed=1), ...])"
+            )
         self.fitted = False
         self.calibrations: tuple[Calibration, ...] = ()
         self.seen: frozenset[str] = frozenset()
@@ -110,15 +122,17 @@ class UQNO:
             "augment": augmentation(self.base.symmetries),
             **options("base", epochs),
         }
-        if self.folds is not None:
+        if self.members > 1 and crossfit is None:
+            raise ValueError(f"members = {self.members} needs crossfit=2 or more folds, not None")
+        if self.folds:
             residuals = self._out_of_fold(train, self.folds)
         elif self.trained:
-            residuals = self._residuals(self.base.operator, train)
+            residuals = self._residuals([self.base.operator], train)
         elif crossfit is None:
             half = len(train) // 2
             fit(self.base.operator, Subset(train, range(half)), **base_options)  # type: ignore[arg-type]
             residuals = self._residuals(
-                self.base.operator,
+                [self.base.operator],
                 Subset(train, range(half, len(train))),  # type: ignore[arg-type]
             )
         else:
@@ -131,34 +145,54 @@ class UQNO:
         self.seen = frozenset(fingerprint(train[i]) for i in range(len(train)))
         return self
 
-    def _trained_folds(self, train: Data, folds: int, options: dict[str, Any]) -> CrossFit:
-        """Train the base on all of `train`, and copies of it on all folds but one."""
-        untrained = copy.deepcopy(self.base.operator)
-        found = crossfit(lambda: copy.deepcopy(untrained), train, folds=folds, **options)
-        self.base.operator.load_state_dict(found.operator.state_dict())
+    def _trained_folds(
+        self, train: Data, folds: int, options: dict[str, Any]
+    ) -> tuple[CrossFit, ...]:
+        """Train the base on all of `train` and copies on all folds but one; other members too."""
+        untrained, described = copy.deepcopy(self.base.operator), describe(self.base.operator)
+        found = [crossfit(lambda: copy.deepcopy(untrained), train, folds=folds, **options)]
+        self.base.operator.load_state_dict(found[0].operator.state_dict())
         self.base.operator.eval()
-        return found
-
-    def _out_of_fold(self, train: Data, found: CrossFit) -> Residuals:
-        """Every training function as an operator sees it that was not trained on it."""
-        if len(found.assignment) != len(train):
-            raise ValueError(
-                f"{len(train)} training functions, but the folds were made of "
-                f"{len(found.assignment)}: give the functions that crossfit was given"
+        seed, folder = options.pop("seed"), options.pop("folder")
+        for k in range(1, self.members):
+            found.append(
+                crossfit(
+                    lambda: rebuild(described).to(_device(untrained)),
+                    train,
+                    folds=folds,
+                    seed=derived_seed(seed, "member", k),
+                    folder=None if folder is None else folder / f"member-{k}",
+                    **options,
+                )
             )
+        others = tuple(one.operator.eval() for one in found[1:])
+        self.base = replace(self.base, others=others)
+        return tuple(found)
+
+    def _out_of_fold(self, train: Data, found: tuple[CrossFit, ...]) -> Residuals:
+        """Every training function as those operators see it that were not trained on it."""
+        for one in found:
+            if len(one.assignment) != len(train):
+                raise ValueError(
+                    f"{len(train)} training functions, but the folds were made of "
+                    f"{len(one.assignment)}: give the functions that crossfit was given"
+                )
         centers: dict[int, Tensor] = {}
         features: dict[int, Tensor] = {}
-        for k, operator in enumerate(found.fold_operators):
-            members = [i for i, fold in enumerate(found.assignment) if fold == k]
-            part = self._residuals(operator, Subset(train, members))  # type: ignore[arg-type]
-            centers |= zip(members, part.centers, strict=True)
-            features |= zip(members, part.features, strict=True)
+        left_out = list(zip(*(one.assignment for one in found), strict=True))
+        for folds in sorted(set(left_out)):
+            alike = [i for i, each in enumerate(left_out) if each == folds]
+            operators = [f.fold_operators[k] for f, k in zip(found, folds, strict=True)]
+            part = self._residuals(operators, Subset(train, alike))  # type: ignore[arg-type]
+            centers |= zip(alike, part.centers, strict=True)
+            features |= zip(alike, part.features, strict=True)
         order = range(len(train))
         return Residuals(train, [centers[i] for i in order], [features[i] for i in order])
 
     @torch.no_grad()
-    def _residuals(self, operator: Operator, data: Data) -> Residuals:
-        base = replace(self.base, operator=operator.eval())
+    def _residuals(self, operators: Sequence[Operator], data: Data) -> Residuals:
+        operator, *others = (one.eval() for one in operators)
+        base = replace(self.base, operator=operator, others=tuple(others))
         centers: list[Tensor] = []
         features: list[Tensor] = []
         for samples, batch in batches(operator, data):
@@ -228,7 +262,8 @@ class UQNO:
         return self._estimate(self.base.operator.collate([sample]))
 
     def _estimate(self, batch: Mapping[str, Tensor]) -> Estimate:
-        self.base.operator.eval()
+        for operator in (self.base.operator, *self.base.others):
+            operator.eval()
         self.radius.eval()
         return self.radius.estimate(self.base, batch)
 
@@ -321,6 +356,7 @@ class UQNO:
         self._need_fit("save")
         saved = Saved(
             self.base.operator,
+            self.base.others,
             self.radius,
             self.base.symmetries,
             self.calibrations,
@@ -356,6 +392,7 @@ class UQNO:
             spread=saved.spread,
             trained=True,
         )
+        model.base = replace(model.base, others=saved.others)
         model.fitted, model.calibrations = True, saved.calibrations
         model.seen, model.dimensions = saved.seen, saved.dimensions
         return model
@@ -363,6 +400,24 @@ class UQNO:
     def _need_fit(self, what: str) -> None:
         if not self.fitted:
             raise ValueError(f"the model is not fitted: call model.fit(train) before {what}")
+
+
+def _crossfits(base: Any) -> tuple[CrossFit, ...]:
+    """The base as what `crossfit` found, several times or once; empty if it is something else."""
+    if isinstance(base, CrossFit):
+        return (base,)
+    if not isinstance(base, Sequence):
+        return ()
+    if not base or not all(isinstance(one, CrossFit) for one in base):
+        raise ValueError(
+            f"a base of several must be what crossfit found, each, got "
+            f"{[type(one).__name__ for one in base]}"
+        )
+    return tuple(base)
+
+
+def _device(operator: Operator) -> torch.device:
+    return next(operator.parameters(), torch.empty(0)).device
 
 
 def _operator(base: Callable[..., Tensor], trained: bool | None) -> Operator:

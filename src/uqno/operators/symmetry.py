@@ -5,7 +5,7 @@ An operator G is augmented in training by g at random, and averaged at predictio
 unsure.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -139,16 +139,29 @@ def augmentation(
 
 
 def averaged(
-    operator: Callable[[Fields], Tensor], batch: Fields, symmetries: Sequence[Symmetry]
+    operator: Callable[[Fields], Tensor],
+    batch: Fields,
+    symmetries: Sequence[Symmetry],
+    others: Sequence[Callable[[Fields], Tensor]] = (),
 ) -> tuple[Tensor, Tensor | None]:
-    """mean_g g⁻¹ G(g a) and the deviation over g, each (batch, channel, *points).
+    """mean of g⁻¹ G(g a) over g and over operators G, and its deviation: (batch, channel, *points).
 
-    Without symmetries the operator's own answer, and no deviation.
+    Without symmetries and others the operator's own answer, and no deviation.
     """
-    if not symmetries:
+    if not symmetries and not others:
         return operator(batch), None
+    return moments(_answers((operator, *others), batch, symmetries))
+
+
+def _answers(
+    operators: Sequence[Callable[[Fields], Tensor]], batch: Fields, symmetries: Sequence[Symmetry]
+) -> Iterator[Tensor]:
+    if not symmetries:
+        yield from (operator(batch) for operator in operators)
     at_points = "points" in batch and "a" in batch
-    return moments(g.undo(operator(g.apply(batch)), at_points) for g in symmetries)
+    for g in symmetries:
+        moved = g.apply(batch)
+        yield from (g.undo(operator(moved), at_points) for operator in operators)
 
 
 def moments(answers: Iterable[Tensor], correction: int = 0) -> tuple[Tensor, Tensor]:

@@ -30,23 +30,37 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Base:
-    """Ĝ as the radius sees it: the operator, its symmetries, and fields that hint at its error."""
+    """Ĝ as the radius sees it: the operator, its symmetries, and fields that hint at its error.
+
+    others: operators trained like the first; Ĝ is then the mean of all.
+    spread: whether the deviation over the symmetries and the operators is such a field.
+    """
 
     operator: Operator
     symmetries: tuple[Symmetry, ...] = ()
     features: tuple[Feature, ...] = ()
-    spread: bool = True  # the deviation over the symmetries is such a field
+    spread: bool = True
+    others: tuple[Operator, ...] = ()
 
     def center(self, batch: Batch) -> Tensor:
         """Ĝ(a) (batch, channel, *points) alone, for a radius that sees no features."""
-        return averaged(self.operator, batch, self.symmetries)[0]
+        return averaged(self.operator, batch, self.symmetries, self.others)[0]
 
     def view(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Ĝ(a) (batch, channel, *points) and the features (batch, f, *points), f ≥ 0."""
-        center, deviation = averaged(self.operator, batch, self.symmetries)
+        center, deviation = averaged(self.operator, batch, self.symmetries, self.others)
         hints = [deviation] if deviation is not None and self.spread else []
         hints += [feature(batch, center) for feature in self.features]
         return center, torch.cat(hints, dim=1) if hints else center[:, :0]
+
+    def single(self, radius: str) -> Operator:
+        """The one operator, for a radius that looks into it."""
+        if self.others:
+            raise ValueError(
+                f"{radius} is made of the inside of one operator, and the base has "
+                f"{1 + len(self.others)}: give it a base of one"
+            )
+        return self.operator
 
 
 @dataclass(frozen=True)

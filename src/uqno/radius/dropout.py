@@ -43,7 +43,7 @@ class DropoutRadius(SpreadRadius):
         return {"config": {**config, "floor": self.floor_share}}
 
     def fit(self, base: Base, residuals: Residuals, options: Options) -> None:
-        dropouts(base.operator)
+        dropouts(base.single("MC dropout"))
         self.measure(residuals)
 
     def answers(self, base: Base, batch: Batch) -> Iterator[Tensor]:

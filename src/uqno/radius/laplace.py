@@ -55,7 +55,7 @@ class LaplaceRadius(FlooredRadius):
         self.load_state_dict(state)
 
     def fit(self, base: Base, residuals: Residuals, options: Options) -> None:
-        weights = last_weights(base.operator)
+        weights = last_weights(base.single("last-layer Laplace"))
         self.measure(residuals)
         found = moments(base, residuals)
         values, self.vectors = torch.linalg.eigh(found.features)
