@@ -34,6 +34,7 @@ TINY = CarSettings(
     width=4,
     layers=1,
     epochs=1,
+    committee=2,
     members=2,
     delta=0.1,
     curve_alphas=(0.12,),

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from uqno.data.generation import cores
 from uqno.evaluation import metrics, results
 from uqno.evaluation.methods import METHODS, train_seconds, trained
+from uqno.evaluation.presets import Settings
 from uqno.evaluation.profile import Profile
 from uqno.evaluation.results import Results
 from uqno.evaluation.runs import DELTAS, Run, loaded, now
@@ -122,7 +123,8 @@ LADDER = (
     ("out-of-fold", "+ out-of-fold residuals", "out-of-fold", "grid"),
     ("symmetries", "+ symmetries", "no-spread", "grid"),
     ("spread", "+ their spread for E", "full-variation", "grid"),
-    ("ours", "+ less variation of E: ours", "uqno", "grid"),
+    ("less-variation", "+ less variation of E", "single", "grid"),
+    ("ours", "+ mean of several operators: ours", "uqno", "grid"),
     ("ours-hoeffding", "ours, the paper's ranks", "uqno", "hoeffding"),
     ("ours-best-t", "ours, its ranks at the best t", "uqno", metrics.BEST_T),
     ("ours-iid", "ours, random points' ranks", "uqno", "iid"),
@@ -130,6 +132,15 @@ LADDER = (
     ("ours-half", "ours, half and half split", "half-symmetric", "grid"),
     ("ours-half-disagreement", "the same, + disagreement", "disagreement", "grid"),
 )
+
+
+def ladder(settings: Settings) -> tuple[tuple[str, str, str, str], ...]:
+    """The steps that differ: with one operator the last ingredient is the one before."""
+    if settings.committee > 1:
+        return LADDER
+    last = ("ours", "+ less variation of E: ours", "uqno", "grid")
+    steps = [step for step in LADDER if step[0] != "less-variation"]
+    return tuple(last if step[0] == "ours" else step for step in steps)
 
 
 def ablation(made: Run, profiles: dict[str, Profile]) -> list[results.Ablated]:
@@ -141,7 +152,7 @@ def ablation(made: Run, profiles: dict[str, Profile]) -> list[results.Ablated]:
     for alpha in made.settings.alphas:
         recipes = {
             name: (label, _calibrated(made, profiles[model], alpha, sampling))
-            for name, label, model, sampling in LADDER
+            for name, label, model, sampling in ladder(made.settings)
         }
         found += results.ablated(recipes, "paper" if recipes["paper"][1].feasible else "grid")
     return found

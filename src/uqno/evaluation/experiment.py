@@ -70,7 +70,7 @@ def estimate(made: Run, workers: int | None = None) -> float:
     every = jobs(s)
     untrained = sum(job.work for job in every) * s.epochs - made.progress(every)
     passes = sum(
-        METHODS[name].passes(len(task.symmetries)) * len(chunk)
+        METHODS[name].passes(len(task.symmetries), s.committee) * len(chunk)
         for name in trained(s)
         for chunk in made.chunks()
         if not made.is_scored(name, chunk)

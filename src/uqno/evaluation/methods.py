@@ -32,7 +32,7 @@ from uqno.radius import (
     QuantileRadius,
 )
 from uqno.training import CrossFit, RelativeL2, crossfit, fit
-from uqno.training.samples import Data
+from uqno.training.samples import Data, derived_seed
 
 # The paper's recipe has no floor; a radius must be positive, so it has this share of the error.
 NO_FLOOR = 1e-3
@@ -64,18 +64,24 @@ class Workshop:
     # --- operators that methods share ---------------------------------------------------------
 
     def cross(self, name: str) -> CrossFit:
-        """Operators on all the training functions and on all folds but one."""
-        symmetries = self.symmetries if name == "symmetric" else ()
+        """Operators on all the training functions and on all folds but one: `plain`, `symmetric`,
+        and `symmetric-2`, … from other weights and on other folds."""
+        kind, _, number = name.partition("-")
+        seed = self.settings.seed
         return crossfit(
             lambda: as_operator(self.task.network()),
             self.train,
             folds=self.settings.folds,
-            seed=self.settings.seed,
-            augment=augmentation(symmetries),
+            seed=derived_seed(seed, "member", int(number)) if number else seed,
+            augment=augmentation(self.symmetries if kind == "symmetric" else ()),
             loss=RelativeL2(),
             folder=self.folder / name,
             **self.training(),
         )
+
+    def committee(self) -> list[CrossFit]:
+        """Those whose operators' mean is Ĝ in ours."""
+        return [self.cross(name) for name in committee(self.settings)]
 
     def single(self, name: str) -> Operator:
         """One operator: on the first half, or on all the training functions with dropout."""
@@ -119,11 +125,12 @@ class Workshop:
     def model(self, name: str) -> UQNO:
         """The fitted model of a method, read if it is there."""
         method, where = METHODS[name], self.folder / "models" / name
+        radius_of = name if method.radius_of is None else same_as(method.radius_of, self.settings)
         if (where / "model.json").is_file():
             return UQNO.load(where, features=method.features(self))
         model = method.make(self)
         data = self.half(1) if method.operators[0].startswith("half") else self.train
-        fits = self.folder / "radius" / (method.radius_of or name)
+        fits = self.folder / "radius" / radius_of
         model.fit(data, seed=self.settings.seed, folder=fits, **self.training())
         model.save(where)
         return model
@@ -137,10 +144,11 @@ def _nothing(workshop: Workshop) -> tuple[Any, ...]:
 class Method:
     """What a method is made of.
 
-    operators: names of the shared ones it needs; the first is its base.
+    operators: names of the shared ones it needs, the first is its base; COMMITTEE for several.
     make: the model before `fit`.
     fits: {folder of a fit of its own: functions of an epoch}.
-    passes: networks that a prediction takes, of how many symmetries; for an estimate of the time.
+    passes: networks that a prediction takes, of so many symmetries and of a committee of so many;
+        for an estimate of the time.
     features: what E sees beside its inputs, if that is not saved with the model.
     raw: whether the paper's table, or anyone, would use it without calibration.
     radius_of: another method whose trained radius it has.
@@ -149,7 +157,7 @@ class Method:
     operators: tuple[str, ...]
     make: Callable[[Workshop], UQNO]
     fits: Callable[[Settings], Mapping[str, int]]
-    passes: Callable[[int], int]
+    passes: Callable[[int, int], int]
     features: Callable[[Workshop], tuple[Any, ...]] = _nothing
     raw: bool = False
     radius_of: str | None = None
@@ -179,70 +187,84 @@ def _second_operator(workshop: Workshop) -> tuple[Any, ...]:
     return (Disagreement(workshop.single("half-symmetric-2")),)
 
 
+COMMITTEE = "committee"
+
 METHODS: Mapping[str, Method] = {
-    # Ours, the default: out-of-fold residuals of all the training functions, symmetries, their
-    # spread for E, less variation of E.
+    # Ours, the default: out-of-fold residuals of all the training functions, symmetries, the mean
+    # of several operators where functions are few, their spread for E, less variation of E.
     "uqno": Method(
-        ("symmetric",),
-        lambda w: UQNO(w.cross("symmetric"), symmetries=w.symmetries),
+        (COMMITTEE,),
+        lambda w: UQNO(w.committee(), symmetries=w.symmetries),
         _radius_fit,
-        passes=lambda g: 2 * g,
+        passes=lambda g, k: (k + 1) * g,
         raw=True,
     ),
     "uqno-paper": Method(
         ("half",),
         lambda w: UQNO(w.single("half"), QuantileRadius(floor=NO_FLOOR, power=1.0)),
         _half_fit,
-        passes=lambda g: 2,
+        passes=lambda g, k: 2,
         raw=True,
     ),
     "mc-dropout": Method(
         ("dropout",),
         lambda w: UQNO(w.single("dropout"), DropoutRadius()),
         _no_fit,
-        passes=lambda g: 10,
+        passes=lambda g, k: 10,
         raw=True,
     ),
     "laplace": Method(
         ("plain",),
         lambda w: UQNO(w.cross("plain").operator, LaplaceRadius()),
         _no_fit,
-        passes=lambda g: 2,
+        passes=lambda g, k: 2,
         raw=True,
     ),
     "nppc": Method(
         ("plain",),
         lambda w: UQNO(w.cross("plain"), ComponentsRadius()),
         _radius_fit,
-        passes=lambda g: 4,
+        passes=lambda g, k: 4,
         raw=True,
     ),
     "ensemble": Method(
         ("plain",),
         lambda w: UQNO(w.cross("plain").operator, EnsembleRadius(w.settings.members)),
         _member_fits,
-        passes=lambda g: 5,
+        passes=lambda g, k: 5,
         raw=True,
     ),
     "perturbed-pair": Method(
         ("plain",),
         lambda w: UQNO(w.cross("plain").operator, PerturbedPairRadius(w.settings.noise)),
         _pair_fit,
-        passes=lambda g: 2,
+        passes=lambda g, k: 2,
         raw=True,
     ),
     "constant": Method(
-        ("plain",), lambda w: UQNO(w.cross("plain"), ConstantRadius()), _no_fit, passes=lambda g: 1
+        ("plain",),
+        lambda w: UQNO(w.cross("plain"), ConstantRadius()),
+        _no_fit,
+        passes=lambda g, k: 1,
     ),
     "mean-field": Method(
-        ("plain",), lambda w: UQNO(w.cross("plain"), MeanFieldRadius()), _no_fit, passes=lambda g: 1
+        ("plain",),
+        lambda w: UQNO(w.cross("plain"), MeanFieldRadius()),
+        _no_fit,
+        passes=lambda g, k: 1,
     ),
-    # Of the ablation alone.
+    # Of the ablation alone. Ours with one operator, where it has several; see `same_as`.
+    "single": Method(
+        ("symmetric",),
+        lambda w: UQNO(w.cross("symmetric"), symmetries=w.symmetries),
+        _radius_fit,
+        passes=lambda g, k: 2 * g,
+    ),
     "out-of-fold": Method(
         ("plain",),
         lambda w: UQNO(w.cross("plain"), QuantileRadius(power=1.0)),
         _radius_fit,
-        passes=lambda g: 2,
+        passes=lambda g, k: 2,
     ),
     "no-spread": Method(
         ("symmetric",),
@@ -250,26 +272,26 @@ METHODS: Mapping[str, Method] = {
             w.cross("symmetric"), QuantileRadius(power=1.0), symmetries=w.symmetries, spread=False
         ),
         _radius_fit,
-        passes=lambda g: 2 * g,
+        passes=lambda g, k: 2 * g,
     ),
     "full-variation": Method(
         ("symmetric",),
         lambda w: UQNO(w.cross("symmetric"), QuantileRadius(power=1.0), symmetries=w.symmetries),
         _no_fit,
-        passes=lambda g: 2 * g,
-        radius_of="uqno",
+        passes=lambda g, k: 2 * g,
+        radius_of="single",
     ),
     "constant-symmetric": Method(
-        ("symmetric",),
-        lambda w: UQNO(w.cross("symmetric"), ConstantRadius(), symmetries=w.symmetries),
+        (COMMITTEE,),
+        lambda w: UQNO(w.committee(), ConstantRadius(), symmetries=w.symmetries),
         _no_fit,
-        passes=lambda g: g,
+        passes=lambda g, k: k * g,
     ),
     "half-symmetric": Method(
         ("half-symmetric",),
         lambda w: UQNO(w.single("half-symmetric"), symmetries=w.symmetries),
         _half_fit,
-        passes=lambda g: 2 * g,
+        passes=lambda g, k: 2 * g,
     ),
     "disagreement": Method(
         ("half-symmetric", "half-symmetric-2"),
@@ -277,11 +299,12 @@ METHODS: Mapping[str, Method] = {
             w.single("half-symmetric"), symmetries=w.symmetries, features=_second_operator(w)
         ),
         _half_fit,
-        passes=lambda g: 2 * g + 1,
+        passes=lambda g, k: 2 * g + 1,
         features=_second_operator,
     ),
 }
 ABLATION = (
+    "single",
     "out-of-fold",
     "no-spread",
     "full-variation",
@@ -296,7 +319,26 @@ def trained(settings: Settings) -> tuple[str, ...]:
     names = dict.fromkeys(settings.methods)
     if settings.ablation:
         names |= dict.fromkeys(("uqno", "uqno-paper", *ABLATION))
-    return tuple(names)
+    return tuple(dict.fromkeys(same_as(name, settings) for name in names))
+
+
+def same_as(name: str, settings: Settings) -> str:
+    """The method itself, but for `single`, which is ours where that has one operator."""
+    return "uqno" if name == "single" and settings.committee == 1 else name
+
+
+def committee(settings: Settings) -> tuple[str, ...]:
+    """The shared operators whose mean is Ĝ in ours."""
+    return ("symmetric", *(f"symmetric-{k}" for k in range(2, settings.committee + 1)))
+
+
+def needed(method: Method, settings: Settings) -> tuple[str, ...]:
+    """The shared operators of a method, by name."""
+    return tuple(
+        name
+        for given in method.operators
+        for name in (committee(settings) if given == COMMITTEE else (given,))
+    )
 
 
 # --- jobs -------------------------------------------------------------------------------------
@@ -321,7 +363,7 @@ class Job:
         kind, name = self.name.split("/", 1)
         if kind == "model":
             workshop.model(name)
-        elif name in ("plain", "symmetric"):
+        elif is_cross(name):
             workshop.cross(name)
         else:
             workshop.single(name)
@@ -330,24 +372,30 @@ class Job:
 def jobs(settings: Settings) -> tuple[Job, ...]:
     """All the training of a run."""
     names = trained(settings)
-    operators = dict.fromkeys(o for name in names for o in METHODS[name].operators)
+    operators = dict.fromkeys(o for name in names for o in needed(METHODS[name], settings))
     shared = [Job(f"operator/{o}", (), _operator_fits(o, settings)) for o in operators]
     models = []
     for name in names:
         method = METHODS[name]
         fits = {f"radius/{name}/{f}": count for f, count in method.fits(settings).items()}
-        needs = tuple(f"operator/{o}" for o in method.operators)
-        needs += () if method.radius_of is None else (f"model/{method.radius_of}",)
+        needs = tuple(f"operator/{o}" for o in needed(method, settings))
+        if method.radius_of is not None:
+            needs += (f"model/{same_as(method.radius_of, settings)}",)
         models.append(Job(f"model/{name}", needs, fits))
     return (*shared, *models)
 
 
 def _operator_fits(name: str, settings: Settings) -> dict[str, int]:
     n, k = settings.train, settings.folds
-    if name in ("plain", "symmetric"):
+    if is_cross(name):
         folds = {f"{name}/fold-{i}": n - n // k for i in range(k)}
         return {**folds, f"{name}/final": n}
     return {name: n if name == "dropout" else n // 2}
+
+
+def is_cross(name: str) -> bool:
+    """Whether an operator is trained with folds."""
+    return name.split("-")[0] in ("plain", "symmetric")
 
 
 def epochs_done(folder: Path) -> int:

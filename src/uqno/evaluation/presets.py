@@ -39,6 +39,8 @@ class Settings:
     learning_rate: float
     folds: int = 2
     """Of the out-of-fold residuals."""
+    committee: int = 1
+    """Operators whose mean is Ĝ in ours."""
     dropout: float = 0.1
     """Of the network of mc-dropout."""
     members: int = 5
@@ -129,7 +131,7 @@ class CarSettings(Settings):
     epochs: int = 20
     batch_size: int = 4
     learning_rate: float = 2e-3
-    members: int = 3
+    committee: int = 3
     alphas: tuple[float, ...] = (0.12, 0.04)
     curve_alphas: tuple[float, ...] = (0.04, 0.08, 0.12, 0.2)
 
@@ -199,6 +201,7 @@ PRESETS: Mapping[str, Mapping[str, Settings]] = {
             calibration=60,
             test=60,
             epochs=6,
+            committee=1,
             splits=200,
             methods=("uqno", "uqno-paper", "mc-dropout"),
             ablation=False,

@@ -34,6 +34,8 @@ CHUNK = 50  # held-out functions a task
 DELTAS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3)
 # Settings that change no trained model: one folder may serve several of them.
 AFTER_TRAINING = ("methods", "ablation", "alphas", "curve_alphas", "delta", "splits")
+# Settings that runs once did not have, and what they were then.
+OLDER = {"committee": 1}
 
 
 @dataclass(frozen=True)
@@ -125,9 +127,9 @@ def claim(made: Run) -> None:
         except (ValueError, KeyError, TypeError):
             raise ValueError(f"{file} is damaged: remove {made.folder} or choose another") from None
         different = {
-            key: (found.get(key), value)
+            key: (found.get(key, OLDER.get(key)), value)
             for key, value in wanted.items()
-            if found.get(key) != value and key not in AFTER_TRAINING
+            if found.get(key, OLDER.get(key)) != value and key not in AFTER_TRAINING
         }
         if different:
             raise ValueError(
