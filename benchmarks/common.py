@@ -4,6 +4,8 @@ import json
 import os
 import platform
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -24,6 +26,21 @@ def interleaved(
             run()
             times[name].append(time.perf_counter() - start)
     return {name: statistics.median(values) for name, values in times.items()}
+
+
+def in_a_process(benchmark: str, *arguments: object) -> dict[str, float]:
+    """What `benchmark` prints as JSON when it is run with arguments, in a process of its own."""
+    command = [sys.executable, "-m", benchmark, *map(str, arguments)]
+    found: dict[str, float] = json.loads(
+        subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    )
+    return found
+
+
+def peak_memory() -> float:
+    """The most that this process ever held, in GB."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1e6
 
 
 def machine() -> str:

@@ -6,6 +6,7 @@ on two free cores, most of it theirs. The data stay in data/, the trained operat
 """
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -14,7 +15,9 @@ from torch import nn
 from benchmarks.common import record, row
 from uqno.data import FunctionStore, GridSamples, Recipe, generate
 from uqno.operators import FNO, Operator
+from uqno.operators.symmetry import Symmetry, averaged
 from uqno.training import RelativeL2, fit
+from uqno.training.samples import Data
 
 TRAIN, TEST, EPOCHS, BATCH, RATE = 1000, 200, 25, 16, 5e-3
 FINER = (85, 141, 421)
@@ -48,12 +51,12 @@ def parameters(module: nn.Module) -> int:
 
 
 @torch.no_grad()
-def error(operator: Operator, data: GridSamples) -> float:
-    """Mean relative L2 error, as the loss measures it."""
+def error(operator: Operator, data: Data, symmetries: Sequence[Symmetry] = ()) -> float:
+    """Mean relative L2 error, as the loss measures it, averaged over symmetries if any."""
     loss, total = RelativeL2(), 0.0
     for i in range(len(data)):
         batch = operator.collate([data[i]])
-        total += float(loss(operator(batch), batch))
+        total += float(loss(averaged(operator, batch, symmetries)[0], batch))
     return total / len(data)
 
 

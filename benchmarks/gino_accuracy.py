@@ -6,39 +6,26 @@ loss, optimiser, schedule and mirrored cars, and as many epochs as fit into the 
 one car a step, as it takes one geometry at a time. Twice the time of one training.
 """
 
+import copy
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from benchmarks.common import record, row
+from benchmarks.fno_accuracy import error, parameters
 from benchmarks.gino import Peer
 from uqno.evaluation.presets import CarSettings, preset
 from uqno.evaluation.tasks.cars import CarTask
 from uqno.operators import Operator
-from uqno.operators.symmetry import Symmetry, augmentation, averaged
+from uqno.operators.symmetry import augmentation
 from uqno.training import RelativeL2, fit
 from uqno.training.samples import Data
 
 RATES = (1e-3, 3e-3)  # theirs is trained with each and keeps the better: nobody tuned it for cars
 TIMED = 8  # cars on which a step of theirs is timed
-
-
-def parameters(module: nn.Module) -> int:
-    return sum(p.numel() * (2 if p.is_complex() else 1) for p in module.parameters())
-
-
-@torch.no_grad()
-def error(operator: Operator, data: Data, symmetries: tuple[Symmetry, ...]) -> float:
-    """Mean relative L2 error over the vertices."""
-    loss, total = RelativeL2(), 0.0
-    for i in range(len(data)):
-        batch = operator.collate([data[i]])
-        total += float(loss(averaged(operator, batch, symmetries)[0], batch))
-    return total / len(data)
 
 
 def of_the_mean(task: CarTask, test: list[int]) -> float:
@@ -88,10 +75,8 @@ def main() -> None:
     for rate in RATES:
         torch.manual_seed(0)
         peer = Operator(Peer(task.network(), train[0]["points"]))
-        peer.prepare(train)
-        epochs = max(1, round(seconds / (step_seconds(peer, train) * len(train))))
-        torch.manual_seed(0)
-        peer = Operator(Peer(task.network(), train[0]["points"]))
+        seconds_a_car = step_seconds(copy.deepcopy(peer), train)
+        epochs = max(1, round(seconds / (seconds_a_car * len(train))))
         taken = trained(peer, f"theirs-{rate:g}", epochs, 1, rate)
         errors[rate], peers[rate] = error(peer, test, symmetries), (epochs, taken)
         print(f"theirs, rate {rate:g}: {epochs} epochs in {taken:.0f} s, error {errors[rate]:.3f}")

@@ -5,14 +5,12 @@ image included. Each size in a process of its own, so that the peak is its own.
 """
 
 import json
-import subprocess
 import sys
 import time
-from pathlib import Path
 
 import torch
 
-from benchmarks.common import record, row
+from benchmarks.common import in_a_process, peak_memory, record, row
 from uqno import UQNO
 from uqno.data.cars import shapes
 from uqno.data.cars.shapes import DOMAIN
@@ -49,24 +47,14 @@ def measure(refine: int) -> dict[str, float]:
     start = time.perf_counter()
     band = calibrated.predict(car)
     seconds = time.perf_counter() - start
-    lines = Path("/proc/self/status").read_text().splitlines()
-    peak = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
-    return {"points": band.radius.size, "seconds": seconds, "peak": peak / 1e6}
+    return {"points": band.radius.size, "seconds": seconds, "peak": peak_memory()}
 
 
 def main() -> None:
     if len(sys.argv) > 1:
         print(json.dumps(measure(int(sys.argv[1]))))
         return
-    few, many = (
-        json.loads(
-            subprocess.run(
-                [sys.executable, "-m", "benchmarks.large_cars", str(refine)],
-                check=True, capture_output=True, text=True,
-            ).stdout
-        )
-        for refine in REFINED
-    )  # fmt: skip
+    few, many = (in_a_process("benchmarks.large_cars", refine) for refine in REFINED)
     small, large = (1e6 * m["seconds"] / m["points"] for m in (few, many))
     name = f"band of a car with {many['points'] / 1e6:.2f} million points"
     record(

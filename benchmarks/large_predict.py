@@ -5,14 +5,12 @@ of its own, so that the peak is its own.
 """
 
 import json
-import subprocess
 import sys
 import time
-from pathlib import Path
 
 import torch
 
-from benchmarks.common import record, row
+from benchmarks.common import in_a_process, peak_memory, record, row
 from uqno import UQNO
 from uqno.operators import FNO
 
@@ -38,9 +36,7 @@ def measure(kind: str, side: int) -> dict[str, float]:
     start = time.perf_counter()
     calibrated.predict(**arguments)  # type: ignore[arg-type]
     seconds = time.perf_counter() - start
-    lines = Path("/proc/self/status").read_text().splitlines()
-    peak = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
-    return {"seconds": seconds, "peak": peak / 1e6}
+    return {"seconds": seconds, "peak": peak_memory()}
 
 
 def main() -> None:
@@ -49,15 +45,7 @@ def main() -> None:
         return
     rows = []
     for kind in ("grid", "points"):
-        small, large = (
-            json.loads(
-                subprocess.run(
-                    [sys.executable, "-m", "benchmarks.large_predict", kind, str(side)],
-                    check=True, capture_output=True, text=True,
-                ).stdout
-            )
-            for side in SIDES
-        )  # fmt: skip
+        small, large = (in_a_process("benchmarks.large_predict", kind, side) for side in SIDES)
         a_point = [1e6 * s["seconds"] / n**2 for s, n in zip((small, large), SIDES, strict=True)]
         name = f"predict, 7.2 million points ({kind})"
         rows += [

@@ -28,6 +28,7 @@ PART_OF = {
     "_band_plot": "band",
     "_cli_terminal": "cli",
     "_model_files": "model",
+    "_model_folds": "model",
     "_model_inputs": "model",
 }
 NUMPY_ONLY = {"numpy", "scipy", "uqno"}

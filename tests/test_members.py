@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.test_model import QUICK, grid_functions, small
-from uqno import UQNO
+from uqno import UQNO, _model_folds
 from uqno.operators import Operator
 from uqno.operators.symmetry import averaged, square
 from uqno.radius import ConstantRadius, DropoutRadius, LaplaceRadius
@@ -82,6 +82,21 @@ def test_a_committee_is_saved_and_loaded_whole(committee, tmp_path):
     (tmp_path / "model" / "base-3.safetensors").unlink()
     with pytest.raises(ValueError, match=r"base-3.safetensors is missing"):
         UQNO.load(tmp_path / "model")
+
+
+def test_fitting_again_takes_the_residuals_of_all_members():
+    again = UQNO([found((1.0, 2.0), 9.0, (0, 1)), found((3.0, 4.0), 19.0, (0, 1))])
+    again.folds = ()  # as a loaded model, which has its operators and no folds
+    seen = []
+    again.radius.fit = lambda base, residuals, options: seen.append(residuals)
+    again.fit(grid_functions(2, points=5))
+    assert [float(c.mean()) for c in seen[0].centers] == [14, 14]
+
+
+def test_members_that_cannot_be_made_are_refused_before_anything_is_trained(monkeypatch):
+    monkeypatch.setattr(_model_folds, "crossfit", lambda *a, **b: pytest.fail("trained"))
+    with pytest.raises(ValueError, match=r"Linear is not one of uqno's own .* pass UQNO"):
+        UQNO(torch.nn.Linear(5, 5), trained=False, members=2).fit(grid_functions(4, points=5))
 
 
 def test_what_does_not_fit_is_refused():

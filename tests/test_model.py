@@ -12,6 +12,7 @@ from scipy import stats
 
 from tests.analytic import ExactRadius, double, noisy_functions
 from uqno import UQNO, Band
+from uqno._model_folds import residuals_of
 from uqno.operators import FNO, GINO, Operator
 from uqno.operators.symmetry import reflection, square
 from uqno.radius import Disagreement, QuantileRadius
@@ -173,7 +174,7 @@ def test_crossfit_never_shows_a_function_to_its_own_operator():
                                      batch_size=4, validation=0.0)  # fmt: skip
     honest = seen_residuals["all"]
     assert len(honest) == 20
-    own = model._residuals([model.base.operator], functions)
+    own = residuals_of(model.base, functions)
     error = [
         float(
             np.mean(

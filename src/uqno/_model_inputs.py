@@ -34,7 +34,7 @@ def batches(
     operator: Operator, data: Data, size: int = 16
 ) -> Iterator[tuple[list[Sample], dict[str, Tensor]]]:
     """Samples and their batch; a new batch begins where the resolution changes."""
-    device = next(operator.parameters(), torch.empty(0)).device
+    device = operator.device
     held: list[Sample] = []
     for i in range(len(data) + 1):
         sample = data[i] if i < len(data) else None

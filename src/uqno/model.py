@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import copy
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -24,16 +23,16 @@ from torch.utils.data import Subset
 
 from uqno import _model_files
 from uqno._model_files import Saved
+from uqno._model_folds import as_crossfits, out_of_fold, residuals_of, train_folds
 from uqno._model_inputs import Places, as_batch, batches, fingerprint, places
 from uqno.band import Band
 from uqno.conformal import Calibration, calibrate_all
 from uqno.operators import FNO, GINO, Operator
-from uqno.operators.description import describe, rebuild
 from uqno.operators.symmetry import Symmetry, augmentation
-from uqno.radius import QuantileRadius, Radius, Residuals
+from uqno.radius import QuantileRadius, Radius
 from uqno.radius.contract import Base, Estimate, Feature, Options
-from uqno.training import CrossFit, RelativeL2, crossfit, fit, pointwise_error
-from uqno.training.samples import Data, derived_seed
+from uqno.training import CrossFit, RelativeL2, fit, pointwise_error
+from uqno.training.samples import Data
 
 Sample = Mapping[str, Tensor]
 Array = NDArray[Any]
@@ -69,7 +68,7 @@ class UQNO:
         trained: bool | None = None,
         members: int = 1,
     ) -> None:
-        self.folds = _crossfits(base)
+        self.folds = as_crossfits(base)
         given: Any = self.folds[0].operator if self.folds else base
         operator = _operator(given, trained)
         others = tuple(found.operator for found in self.folds[1:])
@@ -125,18 +124,17 @@ class UQNO:
         if self.members > 1 and crossfit is None:
             raise ValueError(f"members = {self.members} needs crossfit=2 or more folds, not None")
         if self.folds:
-            residuals = self._out_of_fold(train, self.folds)
+            residuals = out_of_fold(self.base, train, self.folds)
         elif self.trained:
-            residuals = self._residuals([self.base.operator], train)
+            residuals = residuals_of(self.base, train)
         elif crossfit is None:
             half = len(train) // 2
             fit(self.base.operator, Subset(train, range(half)), **base_options)  # type: ignore[arg-type]
-            residuals = self._residuals(
-                [self.base.operator],
-                Subset(train, range(half, len(train))),  # type: ignore[arg-type]
-            )
+            residuals = residuals_of(self.base, Subset(train, range(half, len(train))))  # type: ignore[arg-type]
         else:
-            residuals = self._out_of_fold(train, self._trained_folds(train, crossfit, base_options))
+            found = train_folds(self.base.operator, train, crossfit, self.members, base_options)
+            self.base = replace(self.base, others=tuple(one.operator for one in found[1:]))
+            residuals = out_of_fold(self.base, train, found)
         self.trained = True
         log.info("training the radius on %d residuals", len(residuals))
         radius_options = options("radius", epochs if radius_epochs is None else radius_epochs)
@@ -144,64 +142,6 @@ class UQNO:
         self.fitted, self.calibrations = True, ()
         self.seen = frozenset(fingerprint(train[i]) for i in range(len(train)))
         return self
-
-    def _trained_folds(
-        self, train: Data, folds: int, options: dict[str, Any]
-    ) -> tuple[CrossFit, ...]:
-        """Train the base on all of `train` and copies on all folds but one; other members too."""
-        untrained, described = copy.deepcopy(self.base.operator), describe(self.base.operator)
-        found = [crossfit(lambda: copy.deepcopy(untrained), train, folds=folds, **options)]
-        self.base.operator.load_state_dict(found[0].operator.state_dict())
-        self.base.operator.eval()
-        seed, folder = options.pop("seed"), options.pop("folder")
-        for k in range(1, self.members):
-            found.append(
-                crossfit(
-                    lambda: rebuild(described).to(_device(untrained)),
-                    train,
-                    folds=folds,
-                    seed=derived_seed(seed, "member", k),
-                    folder=None if folder is None else folder / f"member-{k}",
-                    **options,
-                )
-            )
-        others = tuple(one.operator.eval() for one in found[1:])
-        self.base = replace(self.base, others=others)
-        return tuple(found)
-
-    def _out_of_fold(self, train: Data, found: tuple[CrossFit, ...]) -> Residuals:
-        """Every training function as those operators see it that were not trained on it."""
-        for one in found:
-            if len(one.assignment) != len(train):
-                raise ValueError(
-                    f"{len(train)} training functions, but the folds were made of "
-                    f"{len(one.assignment)}: give the functions that crossfit was given"
-                )
-        centers: dict[int, Tensor] = {}
-        features: dict[int, Tensor] = {}
-        left_out = list(zip(*(one.assignment for one in found), strict=True))
-        for folds in sorted(set(left_out)):
-            alike = [i for i, each in enumerate(left_out) if each == folds]
-            operators = [f.fold_operators[k] for f, k in zip(found, folds, strict=True)]
-            part = self._residuals(operators, Subset(train, alike))  # type: ignore[arg-type]
-            centers |= zip(alike, part.centers, strict=True)
-            features |= zip(alike, part.features, strict=True)
-        order = range(len(train))
-        return Residuals(train, [centers[i] for i in order], [features[i] for i in order])
-
-    @torch.no_grad()
-    def _residuals(self, operators: Sequence[Operator], data: Data) -> Residuals:
-        operator, *others = (one.eval() for one in operators)
-        base = replace(self.base, operator=operator, others=tuple(others))
-        centers: list[Tensor] = []
-        features: list[Tensor] = []
-        for samples, batch in batches(operator, data):
-            for values, kept in zip(base.view(batch), (centers, features), strict=True):
-                kept += [
-                    v[(slice(None), *map(slice, s["u"].shape[1:]))]
-                    for v, s in zip(values.cpu(), samples, strict=True)
-                ]
-        return Residuals(data, centers, features)
 
     # --- 3. calibrate λ̂ ---------------------------------------------------------------------
 
@@ -400,24 +340,6 @@ class UQNO:
     def _need_fit(self, what: str) -> None:
         if not self.fitted:
             raise ValueError(f"the model is not fitted: call model.fit(train) before {what}")
-
-
-def _crossfits(base: Any) -> tuple[CrossFit, ...]:
-    """The base as what `crossfit` found, several times or once; empty if it is something else."""
-    if isinstance(base, CrossFit):
-        return (base,)
-    if not isinstance(base, Sequence):
-        return ()
-    if not base or not all(isinstance(one, CrossFit) for one in base):
-        raise ValueError(
-            f"a base of several must be what crossfit found, each, got "
-            f"{[type(one).__name__ for one in base]}"
-        )
-    return tuple(base)
-
-
-def _device(operator: Operator) -> torch.device:
-    return next(operator.parameters(), torch.empty(0)).device
 
 
 def _operator(base: Callable[..., Tensor], trained: bool | None) -> Operator:

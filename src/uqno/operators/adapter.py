@@ -98,6 +98,11 @@ class Operator(nn.Module):
                 normaliser.fitted.fill_(True)  # not an input of this data: the identity
 
     @property
+    def device(self) -> torch.device:
+        """Where its weights are; the CPU if it has none."""
+        return next(self.parameters(), torch.empty(0)).device
+
+    @property
     def prepared(self) -> bool:
         return all(bool(normaliser.fitted) for normaliser in self._normalisers().values())
 

@@ -27,6 +27,20 @@ def describe(operator: Operator) -> dict[str, Any]:
     }
 
 
+def another(operator: Operator, instead: str) -> Operator:
+    """A new operator of the same kind with weights of its own, untrained, on the same device.
+
+    instead: what to do where it is not uqno's own and cannot be made.
+    """
+    described = describe(operator)
+    if described["module"] is None:
+        raise ValueError(
+            f"{described['class']} is not one of uqno's own operators, so no others like it can be "
+            f"made: {instead}"
+        )
+    return rebuild(described).to(operator.device)
+
+
 def rebuild(described: Mapping[str, Any], module: Callable[..., Tensor] | None = None) -> Operator:
     """An untrained operator of the kind described; `module` is given where it is not uqno's own."""
     if module is None:

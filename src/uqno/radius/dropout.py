@@ -48,7 +48,7 @@ class DropoutRadius(SpreadRadius):
 
     def answers(self, base: Base, batch: Batch) -> Iterator[Tensor]:
         layers = dropouts(base.operator)
-        device = next(base.operator.parameters(), torch.empty(0)).device
+        device = base.operator.device
         for k in range(self.passes):
             seed, parts = derived_seed(self.seed, "pass", k), []
             with kept_random_state(device), active(layers):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from uqno.operators import Operator, as_operator
-from uqno.operators.description import describe, rebuild
+from uqno.operators.description import another, describe, rebuild
 from uqno.operators.symmetry import augmentation, averaged
 from uqno.radius.contract import Base, Batch, Estimate, Options, Residuals
 from uqno.radius.spread import FlooredRadius, SpreadRadius, checked_count
@@ -48,20 +48,13 @@ class OtherOperators(nn.ModuleList):
 
         By the loss and the symmetries of the base, RelativeL2; each in its own folder, member-k.
         """
-        described = describe(base.operator)
-        if described["module"] is None:
-            raise ValueError(
-                f"{described['class']} is not one of uqno's own operators, so no others like it "
-                "can be made: train them and pass operators=[...]"
-            )
         settings = {"augment": augmentation(base.symmetries), **options.training}
         folder = settings.pop("folder", None)
-        device = next(base.operator.parameters(), torch.empty(0)).device
         found = []
         for k, samples in enumerate(data, 1):
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(derived_seed(options.seed, "initial", k))
-                operator = rebuild(described).to(device)
+                operator = another(base.operator, "train them and pass operators=[...]")
             fit(
                 operator,
                 samples,

@@ -125,9 +125,8 @@ def moments(base: Base, residuals: Residuals) -> Moments:
 
 def functions(operator: Operator, residuals: Residuals) -> Iterator[Batch]:
     """Each training function as a batch of its own, so that there is no padding."""
-    device = next(operator.parameters(), torch.empty(0)).device
     for i in range(len(residuals)):
-        yield {n: f.to(device) for n, f in operator.collate([residuals.data[i]]).items()}
+        yield {n: f.to(operator.device) for n, f in operator.collate([residuals.data[i]]).items()}
 
 
 def bias_and_features(base: Base, batch: Batch) -> Tensor:

@@ -39,12 +39,13 @@ def ranges(reports: Reports) -> dict[str, tuple[float, float, float]]:
 def histograms(reports: Reports) -> Figure:
     """One panel a coefficient, cars of each body type stacked."""
     bodies = sorted({report["body"] for report in reports})
+    found = ranges(reports)
     figure = Figure(figsize=(10, 6.4), layout="constrained")
     panels = figure.subplots(2, 2)
     for axes, (name, words) in zip(panels.flat, COEFFICIENTS.items(), strict=True):
         values = [[r[name] for r in reports if r["body"] == body] for body in bodies]
         axes.hist(values, BINS, stacked=True, label=bodies, color=COLOURS[: len(bodies)])
-        low, middle, high = ranges(reports)[words]
+        low, middle, high = found[words]
         axes.set_title(f"{words}: {low:.2f} to {high:.2f}, median {middle:.2f}", fontsize=12)
         axes.set_ylabel("cars")
         axes.spines[["top", "right"]].set_visible(False)
