@@ -122,16 +122,16 @@ class CarSettings(Settings):
     train: int = 380
     calibration: int = 120
     test: int = 111
-    latent: tuple[int, ...] = (40, 16, 14)
+    latent: tuple[int, ...] = (32, 12, 12)
     """Nodes of the grid around the car, along each axis."""
     modes: tuple[int, ...] = (12, 6, 4)
     """Frequencies along each axis of that grid."""
-    neighbours: tuple[int, ...] = (4, 8)
+    neighbours: tuple[int, ...] = (4, 4)
     """Surface points that a node listens to, and nodes that a surface point listens to."""
-    epochs: int = 20
-    batch_size: int = 4
-    learning_rate: float = 2e-3
-    committee: int = 3
+    epochs: int = 18
+    batch_size: int = 2
+    learning_rate: float = 4e-3
+    committee: int = 2
     alphas: tuple[float, ...] = (0.12, 0.04)
     curve_alphas: tuple[float, ...] = (0.04, 0.08, 0.12, 0.2)
 
@@ -200,7 +200,7 @@ PRESETS: Mapping[str, Mapping[str, Settings]] = {
             train=160,
             calibration=60,
             test=60,
-            epochs=6,
+            epochs=12,
             committee=1,
             splits=200,
             methods=("uqno", "uqno-paper", "mc-dropout"),
