@@ -120,6 +120,19 @@ def test_help_names_every_command():
     assert run("--version").stdout == f"uqno {uqno.__version__}\n"
 
 
+@pytest.mark.parametrize(
+    "command, default",
+    [
+        ("run darcy", "(runs/TASK-PRESET)"),
+        ("run darcy", "(data)"),
+        ("run cars", "(the set that comes with"),
+        ("report", "(where they were)"),
+    ],
+)
+def test_help_tells_defaults_that_are_words(command, default):
+    assert default in run(*command.split(), "--help").stdout
+
+
 def test_markup_in_a_file_name_is_printed_as_it_is(tmp_path):
     write_example(tmp_path / "set.npz", functions=60, points=20)
     done = run("calibrate", "set.npz", "--delta", 0.1, "--out", "[red]x[-red].json", cwd=tmp_path)

@@ -220,8 +220,8 @@ def report(
     data: Annotated[
         Path | None,
         typer.Option(
-            help="Where the functions of the run lie, to look at some of them "
-            "[default: where they were]."
+            help="Where the functions of the run lie, to look at some of them.",
+            show_default="where they were",
         ),
     ] = None,
     as_json: Json = False,
@@ -331,7 +331,8 @@ Changes = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting.")
 ]
 RunFolder = Annotated[
-    Path | None, typer.Option("--out", help="The run's folder [default: runs/TASK-PRESET].")
+    Path | None,
+    typer.Option("--out", help="The run's folder.", show_default="runs/TASK-PRESET"),
 ]
 Workers = Annotated[int, typer.Option(min=0, help="Processes; 0 for one a core.")]
 ShowSettings = Annotated[bool, typer.Option("--settings", help="Print the settings and stop.")]
@@ -343,7 +344,7 @@ def run_darcy(
     changes: Changes = None,
     to: RunFolder = None,
     data: Annotated[
-        Path | None, typer.Option(help="Where functions are kept [default: data].")
+        Path | None, typer.Option(help="Where functions are kept.", show_default="data")
     ] = None,
     workers: Workers = 0,
     show: ShowSettings = False,
@@ -360,8 +361,8 @@ def run_cars(
     data: Annotated[
         Path | None,
         typer.Option(
-            help="A file of cars (uqno data cars --pack), or a folder of ShapeNet-Car "
-            "[default: the set that comes with uqno]."
+            help="A file of cars (uqno data cars --pack), or a folder of ShapeNet-Car.",
+            show_default="the set that comes with uqno",
         ),
     ] = None,
     workers: Workers = 0,
