@@ -121,7 +121,7 @@ def test_help_names_every_command():
 
 
 @pytest.mark.parametrize(
-    "command, default",
+    ("command", "default"),
     [
         ("run darcy", "(runs/TASK-PRESET)"),
         ("run darcy", "(data)"),

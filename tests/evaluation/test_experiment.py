@@ -181,13 +181,29 @@ def test_jobs_cover_what_methods_need():
     for job in every.values():
         assert set(job.needs) <= set(every)
     assert every["operator/plain"].fits == {
-        "plain/fold-0": 1000,
-        "plain/fold-1": 1000,
-        "plain/final": 2000,
+        "plain/fold-0": (1000, 25),
+        "plain/fold-1": (1000, 25),
+        "plain/final": (2000, 25),
     }
     assert "model/no-spread" not in {
         job.name for job in jobs(replace(DarcySettings(), ablation=False))
     }
+
+
+def test_networks_of_errors_have_epochs_of_their_own(tmp_path):
+    settings = replace(
+        TINY, epochs=4, radius_share=0.5, methods=("uqno-paper", "ensemble"), ablation=False
+    )
+    every = {job.name: job for job in jobs(settings)}
+    assert every["model/uqno-paper"].fits == {"radius/uqno-paper/radius": (32, 2)}
+    assert {work.epochs for work in every["model/ensemble"].fits.values()} == {4}
+    made = Run(settings, tmp_path / "run", tmp_path / "data")
+    made.task.make_data(1, lambda *what: None)
+    for name in ("operator/half", "model/uqno-paper"):
+        assert not made.done(every[name])
+        every[name].run(made.workshop())
+        assert made.done(every[name])
+        assert made.progress([every[name]]) == every[name].work
 
 
 def test_two_seeds_give_two_operators(tmp_path):

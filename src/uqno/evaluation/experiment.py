@@ -68,7 +68,7 @@ def estimate(made: Run, workers: int | None = None) -> float:
     """Seconds that the rest of a run will take, from a few seconds of trying each part."""
     s, task = made.settings, made.task
     every = jobs(s)
-    untrained = sum(job.work for job in every) * s.epochs - made.progress(every)
+    untrained = sum(job.work for job in every) - made.progress(every)
     passes = sum(
         METHODS[name].passes(len(task.symmetries), s.committee) * len(chunk)
         for name in trained(s)
@@ -96,7 +96,7 @@ def estimate(made: Run, workers: int | None = None) -> float:
 def train_all(made: Run, executor: ProcessPoolExecutor, workers: int, progress: Progress) -> None:
     """Every job once those it needs are done, the longest first."""
     every = jobs(made.settings)
-    total = sum(job.work for job in every) * made.settings.epochs
+    total = sum(job.work for job in every)
     done = {job.name for job in every if made.done(job)}
     waiting = sorted((j for j in every if j.name not in done), key=lambda j: -j.work)
     running: dict[Future[None], str] = {}

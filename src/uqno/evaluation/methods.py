@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -130,8 +130,14 @@ class Workshop:
             return UQNO.load(where, features=method.features(self))
         model = method.make(self)
         data = self.half(1) if method.operators[0].startswith("half") else self.train
-        fits = self.folder / "radius" / radius_of
-        model.fit(data, seed=self.settings.seed, folder=fits, **self.training())
+        fits = METHODS[radius_of].fits(self.settings).values()
+        model.fit(
+            data,
+            seed=self.settings.seed,
+            folder=self.folder / "radius" / radius_of,
+            radius_epochs=max((work.epochs for work in fits), default=None),
+            **self.training(),
+        )
         model.save(where)
         return model
 
@@ -140,13 +146,20 @@ def _nothing(workshop: Workshop) -> tuple[Any, ...]:
     return ()
 
 
+class Work(NamedTuple):
+    """What a fit takes: functions of an epoch, and epochs."""
+
+    functions: int
+    epochs: int
+
+
 @dataclass(frozen=True)
 class Method:
     """What a method is made of.
 
     operators: names of the shared ones it needs, the first is its base; COMMITTEE for several.
     make: the model before `fit`.
-    fits: {folder of a fit of its own: functions of an epoch}.
+    fits: {folder of a fit of its own: what it takes}.
     passes: networks that a prediction takes, of so many symmetries and of a committee of so many;
         for an estimate of the time.
     features: what E sees beside its inputs, if that is not saved with the model.
@@ -156,31 +169,32 @@ class Method:
 
     operators: tuple[str, ...]
     make: Callable[[Workshop], UQNO]
-    fits: Callable[[Settings], Mapping[str, int]]
+    fits: Callable[[Settings], Mapping[str, Work]]
     passes: Callable[[int, int], int]
     features: Callable[[Workshop], tuple[Any, ...]] = _nothing
     raw: bool = False
     radius_of: str | None = None
 
 
-def _radius_fit(settings: Settings) -> dict[str, int]:
-    return {"radius": settings.train}
+def _radius_fit(settings: Settings) -> dict[str, Work]:
+    return {"radius": Work(settings.train, settings.radius_epochs)}
 
 
-def _half_fit(settings: Settings) -> dict[str, int]:
-    return {"radius": settings.train - settings.train // 2}
+def _half_fit(settings: Settings) -> dict[str, Work]:
+    return {"radius": Work(settings.train - settings.train // 2, settings.radius_epochs)}
 
 
-def _no_fit(settings: Settings) -> dict[str, int]:
+def _no_fit(settings: Settings) -> dict[str, Work]:
     return {}
 
 
-def _member_fits(settings: Settings) -> dict[str, int]:
-    return {f"radius/member-{k}": settings.train for k in range(1, settings.members)}
+def _member_fits(settings: Settings) -> dict[str, Work]:
+    work = Work(settings.train, settings.epochs)  # each is an operator like the base
+    return {f"radius/member-{k}": work for k in range(1, settings.members)}
 
 
-def _pair_fit(settings: Settings) -> dict[str, int]:
-    return {"radius/member-1": settings.train}
+def _pair_fit(settings: Settings) -> dict[str, Work]:
+    return {"radius/member-1": Work(settings.train, settings.epochs)}
 
 
 def _second_operator(workshop: Workshop) -> tuple[Any, ...]:
@@ -348,16 +362,17 @@ def needed(method: Method, settings: Settings) -> tuple[str, ...]:
 class Job:
     """Something to train in a process of its own: an operator or a model.
 
-    needs: jobs that come first; fits: {folder of a fit: functions of an epoch}.
+    needs: jobs that come first; fits: {folder of a fit: what it takes}.
     """
 
     name: str
     needs: tuple[str, ...]
-    fits: Mapping[str, int]
+    fits: Mapping[str, Work]
 
     @property
     def work(self) -> int:
-        return sum(self.fits.values())
+        """Functions times epochs."""
+        return sum(functions * epochs for functions, epochs in self.fits.values())
 
     def run(self, workshop: Workshop) -> None:
         kind, name = self.name.split("/", 1)
@@ -377,7 +392,7 @@ def jobs(settings: Settings) -> tuple[Job, ...]:
     models = []
     for name in names:
         method = METHODS[name]
-        fits = {f"radius/{name}/{f}": count for f, count in method.fits(settings).items()}
+        fits = {f"radius/{name}/{f}": work for f, work in method.fits(settings).items()}
         needs = tuple(f"operator/{o}" for o in needed(method, settings))
         if method.radius_of is not None:
             needs += (f"model/{same_as(method.radius_of, settings)}",)
@@ -385,12 +400,13 @@ def jobs(settings: Settings) -> tuple[Job, ...]:
     return (*shared, *models)
 
 
-def _operator_fits(name: str, settings: Settings) -> dict[str, int]:
+def _operator_fits(name: str, settings: Settings) -> dict[str, Work]:
     n, k = settings.train, settings.folds
     if is_cross(name):
-        folds = {f"{name}/fold-{i}": n - n // k for i in range(k)}
-        return {**folds, f"{name}/final": n}
-    return {name: n if name == "dropout" else n // 2}
+        counts = {f"{name}/fold-{i}": n - n // k for i in range(k)} | {f"{name}/final": n}
+    else:
+        counts = {name: n if name == "dropout" else n // 2}
+    return {fit: Work(functions, settings.epochs) for fit, functions in counts.items()}
 
 
 def is_cross(name: str) -> bool:

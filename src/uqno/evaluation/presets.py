@@ -37,6 +37,8 @@ class Settings:
     epochs: int
     batch_size: int
     learning_rate: float
+    radius_share: float = 1.0
+    """Epochs of a network that learns errors, as a share of `epochs`."""
     folds: int = 2
     """Of the out-of-fold residuals."""
     committee: int = 1
@@ -73,6 +75,10 @@ class Settings:
     @property
     def held_out(self) -> int:
         return self.calibration + self.test
+
+    @property
+    def radius_epochs(self) -> int:
+        return max(1, round(self.epochs * self.radius_share))
 
     def record(self) -> dict[str, Any]:
         return {
@@ -128,10 +134,11 @@ class CarSettings(Settings):
     """Frequencies along each axis of that grid."""
     neighbours: tuple[int, ...] = (4, 4)
     """Surface points that a node listens to, and nodes that a surface point listens to."""
-    epochs: int = 18
+    epochs: int = 20
     batch_size: int = 2
     learning_rate: float = 4e-3
-    committee: int = 2
+    radius_share: float = 0.3
+    committee: int = 3
     alphas: tuple[float, ...] = (0.12, 0.04)
     curve_alphas: tuple[float, ...] = (0.04, 0.08, 0.12, 0.2)
 
@@ -161,7 +168,7 @@ def _checked(name: str, value: Any) -> Any:
                 raise ValueError(f"{name} has the value {share}, expected numbers in (0, 1)")
     elif name == "dropout" and not 0 < value < 1:
         raise ValueError(f"dropout = {value} must lie in (0, 1)")
-    elif name in ("learning_rate", "noise") and not 0 < value < float("inf"):
+    elif name in ("learning_rate", "radius_share", "noise") and not 0 < value < float("inf"):
         raise ValueError(f"{name} = {value} must be positive and finite")
     else:
         for number in value if isinstance(value, tuple | list) else (value,):

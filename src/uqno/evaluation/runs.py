@@ -35,7 +35,7 @@ DELTAS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3)
 # Settings that change no trained model: one folder may serve several of them.
 AFTER_TRAINING = ("methods", "ablation", "alphas", "curve_alphas", "delta", "splits")
 # Settings that runs once did not have, and what they were then.
-OLDER = {"committee": 1}
+OLDER = {"committee": 1, "radius_share": 1.0}
 
 
 @dataclass(frozen=True)
@@ -61,14 +61,14 @@ class Run:
         kind, name = job.name.split("/", 1)
         if kind == "model":
             return (self.folder / "models" / name / "model.json").is_file()
-        return self.progress([job]) >= job.work * self.settings.epochs
+        return self.progress([job]) >= job.work
 
     def progress(self, these: Iterable[Job]) -> int:
         """Functions times epochs that are behind us."""
         return sum(
-            functions * epochs_done(self.folder / fit)
+            work.functions * epochs_done(self.folder / fit)
             for job in these
-            for fit, functions in job.fits.items()
+            for fit, work in job.fits.items()
         )
 
     # --- held-out functions -------------------------------------------------------------------
