@@ -134,10 +134,10 @@ class CarSettings(Settings):
     """Frequencies along each axis of that grid."""
     neighbours: tuple[int, ...] = (4, 4)
     """Surface points that a node listens to, and nodes that a surface point listens to."""
-    epochs: int = 20
+    epochs: int = 18
     batch_size: int = 2
     learning_rate: float = 4e-3
-    radius_share: float = 0.3
+    radius_share: float = 0.33
     committee: int = 3
     alphas: tuple[float, ...] = (0.12, 0.04)
     curve_alphas: tuple[float, ...] = (0.04, 0.08, 0.12, 0.2)
