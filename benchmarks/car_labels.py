@@ -1,7 +1,7 @@
-"""How far the cars' pressures depend on the mesh: moved by 0.23 m, and twice finer.
+"""How far the cars' pressures depend on the mesh: moved by 0.23 m, and finer.
 
-Six cars, one of each body type, of a seed that served nothing else. Needs OpenFOAM and about
-twelve minutes of a core. The change is ‖p − q‖ / ‖q‖ over the vertices; beside it stands what is
+Six cars, one of each body type, of a seed that served nothing else. Needs OpenFOAM and some
+minutes of two cores. The change is ‖p − q‖ / ‖q‖ over the vertices; beside it stands what is
 left if a car is predicted by the mean of the shipped others, the scale on which labels matter.
 """
 
