@@ -64,16 +64,13 @@ def main() -> None:
     for name in others:
         pairs = {body: (flows[body, first], flows[body, name]) for body in chosen}
         found = {b: change(p.pressure, q.pressure) for b, (p, q) in pairs.items() if p and q}
-        for body in found:
-            told = flows[body, name].report  # type: ignore[union-attr]
-            print(
-                f"{body:10} {name:16} {told['cells']:6} cells  drag {told['drag']:.3f}  "
-                f"base Cp {told['base_cp']:6.3f}  change {found[body]:.3f}"
-            )
+        told = {body: flows[body, name].report for body in found}  # type: ignore[union-attr]
         middle = median(found.values())
         rows.append(
             row(f"labels of cars, change of pressure: {name}, beside the mean car's error", middle,
-                scale, "relative L2", "a quarter of it", middle <= scale / 4, cars=found)
+                scale, "relative L2", "a quarter of it", middle <= scale / 4, cars=found,
+                **{key: {body: told[body][key] for body in told}
+                   for key in ("cells", "drag", "base_cp")})
         )  # fmt: skip
     record("car_labels", rows)
 

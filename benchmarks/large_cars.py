@@ -1,7 +1,8 @@
 """The band of a car with a million surface points: time by the number of points, and memory.
 
-A refined mesh of one shape, predicted by the model of `uqno run cars --preset standard`, mirror
-image included. Each size in a process of its own, so that the peak is its own.
+A refined mesh of one shape, predicted by a model of the size of `uqno run cars --preset standard`,
+with its three operators and the mirror image. Each size in a process of its own, so that the peak
+is its own.
 """
 
 import json
@@ -28,14 +29,14 @@ def sample(index: int, refine: int = 1) -> dict[str, torch.Tensor]:
 
 
 def model() -> UQNO:
-    """Any calibrated model: what it was trained on does not change the work."""
+    """Trained for one epoch: what it has learnt does not change the work."""
     s = preset("cars", "standard")
     assert isinstance(s, CarSettings)
     torch.manual_seed(0)
     near_node, near_point = s.neighbours
     gino = GINO(1, DOMAIN, s.latent, s.modes, s.width, s.layers, neighbours=(near_node, near_point))
     cars = [gino.prepare_geometry({**c, "u": c["normals"].T[:1]}) for c in map(sample, range(30))]
-    found = UQNO(gino, symmetries=reflection(gino, 1))
+    found = UQNO(gino, symmetries=reflection(gino, 1), members=s.committee)
     found.fit(cars[:8], epochs=1, batch_size=2, validation=0.0, progress=False)
     found.calibrate(cars[8:], alpha=0.1, delta=0.1)
     return found

@@ -176,6 +176,7 @@ def test_a_run_ends_in_a_table_and_figures_and_says_when_it_is_done(tmp_path):
         (["run", "darcy", "--set", "epoch=3"], "the nearest are epochs"),
         (["run", "darcy", "--preset", "huge"], "quick, standard, paper"),
         (["data", "cars", "--figure", "a.pdf"], "a name that ends in .png or .svg"),
+        (["data", "cars", "--pack", "cars.dat"], "a name that ends in .npz"),
         (["run", "cars", "--preset", "huge"], "quick, standard, paper"),
         (["run", "cars", "--set", "latents=8,6,6"], "the nearest are latent"),
         (["run", "cars", "--data", "none.npz"], "none.npz does not exist; make it with: uqno data"),

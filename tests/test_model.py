@@ -15,7 +15,7 @@ from uqno import UQNO, Band
 from uqno._model_folds import residuals_of
 from uqno.operators import FNO, GINO, Operator
 from uqno.operators.symmetry import reflection, square
-from uqno.radius import Disagreement, QuantileRadius
+from uqno.radius import ConstantRadius, Disagreement, QuantileRadius
 
 QUICK = {"epochs": 2, "progress": False, "batch_size": 8}
 
@@ -266,10 +266,28 @@ def test_geometries_with_reflection_and_different_numbers_of_points(tmp_path):
     same(UQNO.load(tmp_path / "model").predict(body), band)
     bare = {name: body[name] for name in ("points", "normals", "weights")}
     np.testing.assert_allclose(model.predict(bare).center, band.center, atol=1e-5)
+    triangles = torch.tensor([[0, 1, 2], [3, 4, 5]])
+    surface = model.predict({**bare, "triangles": triangles})
+    np.testing.assert_array_equal(surface.triangles, triangles)
+    with pytest.raises(ValueError, match=r"lacks normals, each \(n, 3\); it has points"):
+        model.predict({"points": body["points"]})
+    with pytest.raises(ValueError, match="4 neighbours are asked for, of 3 points"):
+        model.predict({name: field[:3] for name, field in bare.items()})
     with pytest.raises(ValueError, match="at= is for functions on a grid"):
         model.predict(body, at=33)
     with pytest.raises(ValueError, match="of geometries: predict from a sample"):
         model.predict(torch.ones(1, 8, 8))
+
+
+def test_a_geometry_is_answered_at_its_queries():
+    gino = GINO(1, latent=(8, 8, 8), modes=(4, 4, 4), width=8, layers=2, neighbours=(4, 4))
+    model = UQNO(gino, ConstantRadius()).fit(ellipsoids(gino, 24), **QUICK)
+    model.calibrate(ellipsoids(gino, 10, seed=1), 0.2, 0.2)
+    body = ellipsoids(gino, 1, seed=2)[0]
+    at = body["points"][:7]
+    band = model.predict({"points": body["points"], "normals": body["normals"], "queries": at})
+    np.testing.assert_array_equal(band.coordinates, at)
+    assert band.center.shape == (1, 7)
 
 
 # --- files ----------------------------------------------------------------------------------

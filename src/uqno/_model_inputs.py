@@ -85,8 +85,8 @@ def places(
     """Fields that say where the answer is wanted, and its coordinates."""
     if "a" not in fields:
         if at is not None:
-            raise ValueError("at= is for functions on a grid: put queries into the sample")
-        return {}, fields["points"][0].cpu().numpy()
+            raise ValueError("at= is for functions on a grid: a geometry is answered at its points")
+        return {}, fields.get("queries", fields["points"])[0].cpu().numpy()
     a, module = fields["a"], operator.module
     box = module.fourier if isinstance(module, FNO) else None
 

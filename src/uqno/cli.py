@@ -161,7 +161,7 @@ def predict(
         Path,
         typer.Argument(
             help=".npz, NetCDF or .zarr with `a`, (channel, *grid) or (functions, channel, *grid); "
-            "or with the fields of one geometry."
+            "or with points and normals of one geometry, and triangles for a surface."
         ),
     ],
     at: Annotated[
@@ -304,6 +304,8 @@ def cars(
 
     if figure is not None and figure.suffix not in (".png", ".svg"):
         raise ValueError(f"--figure {figure}: expected a name that ends in .png or .svg")
+    if packed is not None and packed.suffix != ".npz":
+        raise ValueError(f"--pack {packed}: expected a name that ends in .npz")
 
     with stages(remembers=3600) as advance:
         folder = generate_cars(
@@ -311,7 +313,8 @@ def cars(
         )
     chosen = folder.accepted(count)
     refused = len(folder.refused(chosen[-1]))
-    out.print(f"{count} cars in {escape(str(to))}, {refused} refused", soft_wrap=True)
+    noun = "car" if count == 1 else "cars"
+    out.print(f"{count} {noun} in {escape(str(to))}, {refused} refused", soft_wrap=True)
     reports = [folder.read(index).report for index in chosen]
 
     from uqno.report import car_set  # it draws: not before the cars are there

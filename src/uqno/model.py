@@ -231,11 +231,15 @@ class UQNO:
         """The calibrated band of one function or of a batch.
 
         a: (channel, *grid) for one function, (batch, channel, *grid) for several; or a sample
-            (a dict of fields), for geometries.
+            (a dict of fields), for geometries, with `triangles` (faces, 3) for a surface.
         at: where: None for the grid of a, a resolution (421 or (421, 421)), or points (q, d).
         alpha, delta: which of several calibrations; the first by default.
         """
         calibration = self.calibration(alpha, delta)
+        triangles = None
+        if isinstance(a, Mapping) and "triangles" in a:  # for the band alone
+            triangles = np.asarray(a["triangles"])
+            a = {name: field for name, field in a.items() if name != "triangles"}
         fields, single = as_batch(self.base.operator, a, self.dimensions)
         where, coordinates = places(self.base.operator, fields, at)
         parts = [
@@ -252,7 +256,7 @@ class UQNO:
         weights = fields["weights"][0].cpu().numpy() if counted else None
         if single:
             center, spread = center[0], spread[0]
-        return Band(center, spread, calibration, coordinates, weights=weights)
+        return Band(center, spread, calibration, coordinates, triangles, weights)
 
     def predict_fields(
         self,

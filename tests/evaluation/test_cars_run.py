@@ -158,6 +158,33 @@ def test_a_run_on_other_data_is_refused(finished, tmp_path):
         experiment.run(replace(TINY, latent=(9, 6, 6)), made.folder, data=made.data)
 
 
+def test_a_report_of_other_data_is_refused(finished, tmp_path):
+    made, _, _ = finished
+    other = write_cars(tmp_path / "other.npz", 40, seed=1)
+    with pytest.raises(ValueError, match="run on other data"):
+        reopened(made.folder, other)
+    with pytest.raises(ValueError, match=r"nowhere\.npz does not exist"):
+        reopened(made.folder, tmp_path / "nowhere.npz")
+
+
+def test_what_cannot_be_calibrated_is_refused_before_training(tmp_path):
+    file = write_cars(tmp_path / "cars.npz", 34)
+    with pytest.raises(
+        ValueError, match=r"12 calibration functions .*at least 49 functions, or delta.*--set"
+    ):
+        experiment.run(replace(TINY, delta=0.02), tmp_path / "run", data=file)
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_triangles_of_a_surface_are_in_its_fingerprint(tmp_path):
+    write_set(tmp_path)
+    found = cars.cars_of(tmp_path)
+    body, *others = found.source.surfaces
+    turned = Surface(body.points, np.roll(body.triangles, 1, axis=1))
+    other = replace(found, source=replace(found.source, surfaces=(turned, *others)))
+    assert other.fingerprint != found.fingerprint
+
+
 def test_tables_and_summary_name_the_unit(finished):
     _, record, _ = finished
     first, _ = table.tables(record)
@@ -228,6 +255,28 @@ def test_the_command_line_shows_what_is_done(finished, monkeypatch):
     assert (made.folder / "table.md").read_text(encoding="utf8") == table.markdown(record)
 
 
+def test_a_car_from_a_file_to_paraview(finished, tmp_path):
+    """`uqno predict` of a file with triangles writes a surface that VTK reads back."""
+    pyvista = pytest.importorskip("pyvista")
+    made, _, _ = finished
+    model, held = loaded(made, "uqno"), made.task.held()
+    model.calibrate(held, 0.12, 0.1)
+    model.save(tmp_path / "model")
+    body = load(made.data).surface(made.task.order()[TINY.train])
+    fields = {"points": body.points, "normals": body.normals, "triangles": body.triangles}
+    np.savez(tmp_path / "car.npz", surface_weights=body.areas, **fields)
+    files = [str(tmp_path / name) for name in ("model", "car.npz")]
+    out = tmp_path / "car.vtp"
+    done = CliRunner().invoke(cli.app, ["predict", *files, "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    found = pyvista.read(out)
+    np.testing.assert_array_equal(found.regular_faces, body.triangles)
+    assert found.volume == pytest.approx(body.volume, rel=1e-4)
+    band = model.predict(held[0])
+    # The file has no signed distance: that of the points stands in for that of the triangles.
+    assert np.corrcoef(found.point_data["prediction"], band.center[0])[0, 1] > 0.99
+
+
 # --- where cars come from ---------------------------------------------------------------------
 
 
@@ -262,8 +311,8 @@ def test_shapenet_is_a_source_too(tmp_path):
 
 
 def test_cars_with_other_triangles_have_no_mean_field(tmp_path, monkeypatch):
-    write_set(tmp_path / "set", ("a", "b", "c", "d", "e"), ("f",))
-    settings = replace(TINY, train=4, batch_size=1, calibration=1, test=1)
+    write_set(tmp_path / "set", tuple("abcde"), tuple("fghi"))
+    settings = replace(TINY, train=4, batch_size=1, calibration=2, test=1)
     source = cars.cars_of(tmp_path / "set").source
     *others, last = source.surfaces
     turned = Surface(last.points, last.triangles[::-1])
@@ -271,6 +320,8 @@ def test_cars_with_other_triangles_have_no_mean_field(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"differ in their triangles.*--set methods=uqno,uqno-pap"):
         CarTask(settings, tmp_path, tmp_path / "set")
     CarTask(replace(settings, methods=("uqno",)), tmp_path, tmp_path / "set")
+    with pytest.raises(ValueError, match=r"train = 6, but .* has 5 cars in train\.txt"):
+        CarTask(replace(settings, train=6, test=1, calibration=2), tmp_path, tmp_path / "set")
 
 
 def test_a_car_tells_its_axes():

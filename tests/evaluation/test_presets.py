@@ -60,6 +60,8 @@ def test_an_unknown_key_is_refused_with_the_nearest():
         ("tested_at=44", "multiple of 43"),
         ("tested_at=2", "at least 3"),
         ("train=8", "at least 64"),
+        ("folds=601", "at most train = 600"),
+        ("calibration=1", "at least 2"),
     ],
 )
 def test_bad_changes_are_named(change, words):
@@ -75,6 +77,7 @@ def test_bad_changes_are_named(change, words):
         ("modes=12,16,4", "more nodes than modes"),
         ("latent=40,0,14", "at least 1"),
         ("latent=many", "joined by commas"),
+        ("neighbours=4,5000", "more nodes than the 4608 of latent"),
         ("solved_at=43", "no setting 'solved_at'"),
     ],
 )

@@ -267,9 +267,9 @@ def _variable_rows(name: str, variable: Any, path: Path) -> Rows:
 
 
 def read_arrays(path: str | Path) -> dict[str, Array]:
-    """All variables of a .npz, NetCDF or zarr file, in memory."""
+    """All variables of a .npz, NetCDF or zarr file but single numbers, in memory."""
     with open_variables(Path(path)) as variables:
-        return {name: np.array(rows[: len(rows)]) for name, rows in variables.items()}
+        return {name: np.array(rows[: len(rows)]) for name, rows in variables.items() if rows.shape}
 
 
 def read_points(path: str | Path) -> NDArray[np.float64]:

@@ -359,16 +359,17 @@ def _functions(
 def reopened(folder: str | Path, data: str | Path | None) -> Run | None:
     """The run of a folder, for more to be made of it; None where its models or data are gone.
 
-    data: where its functions are, if not where they were when it was run.
+    data: where its functions are, if not where they were when it was run; other ones are refused.
     """
     from uqno.evaluation.presets import recorded
-    from uqno.evaluation.runs import Run
+    from uqno.evaluation.runs import Run, claim
 
     folder = Path(folder)
     if not (folder / "settings.json").is_file() or not (folder / "results.json").is_file():
         return None
     record = records.read(folder / "results.json")
-    if data is None:
+    is_given = data is not None
+    if not is_given:
         started = json.loads((folder / "settings.json").read_text(encoding="utf8"))
         data = started.get("data", {}).get("source")
     run = Run(
@@ -377,9 +378,14 @@ def reopened(folder: str | Path, data: str | Path | None) -> Run | None:
     parts = [run.folder / "models" / name / "model.json" for name in run.settings.methods]
     parts += [run.chunk_file(name, c) for name in run.settings.methods for c in run.chunks()]
     try:
+        claim(run)
         there = run.task.is_made()
-    except (ValueError, OSError):  # a set of cars that has gone
+    except (ValueError, OSError):  # a set of cars that has gone, or is another now
+        if is_given:
+            raise
         there = False
+    if is_given and not there:
+        raise ValueError(f"{data} does not have the functions of the run {folder}")
     return run if there and all(part.exists() for part in parts) else None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from math import prod
 from typing import Any, ClassVar
 
 METHODS = (
@@ -66,6 +67,8 @@ class Settings:
             raise ValueError(f"methods {unknown} are not known: choose from {', '.join(METHODS)}")
         if not self.methods or not self.alphas:
             raise ValueError("methods and alphas must each name at least one")
+        if self.folds > self.train:
+            raise ValueError(f"folds = {self.folds} must be at most train = {self.train}")
         if self.train < 4 * self.batch_size:
             raise ValueError(
                 f"train = {self.train} is too few for batches of {self.batch_size}, as halves are "
@@ -148,6 +151,12 @@ class CarSettings(Settings):
             values = getattr(self, name)
             if len(values) != length:
                 raise ValueError(f"{name} = {values} must be {length} numbers, joined by commas")
+        nodes_in_all = prod(self.latent)
+        if self.neighbours[1] > nodes_in_all:
+            raise ValueError(
+                f"neighbours = {self.neighbours}: a surface point cannot listen to more nodes than "
+                f"the {nodes_in_all} of latent = {self.latent}"
+            )
         for nodes, modes in zip(self.latent, self.modes, strict=True):
             if nodes <= modes:
                 raise ValueError(
@@ -158,7 +167,15 @@ class CarSettings(Settings):
 
 # What each number may be; the rest must be at least 1.
 _SHARES = ("delta", "alphas", "curve_alphas")
-_LEAST = {"seed": 0, "folds": 2, "members": 2, "solved_at": 3, "trained_at": 3, "tested_at": 3}
+_LEAST = {
+    "seed": 0,
+    "calibration": 2,
+    "folds": 2,
+    "members": 2,
+    "solved_at": 3,
+    "trained_at": 3,
+    "tested_at": 3,
+}
 
 
 def _checked(name: str, value: Any) -> Any:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uqno.conformal.planning import plan
 from uqno.data.files import write_whole
 from uqno.evaluation import metrics, results
 from uqno.evaluation.methods import Job, Workshop, epochs_done
@@ -143,10 +144,20 @@ def claim(made: Run) -> None:
                 "another folder with --out, or give the data with --data"
             )
         return
+    _refuse_infeasible(made)
     content = {"settings": wanted, "started": now(), "split": made.task.split().record()}
     content |= {} if functions is None else {"data": functions}
     made.folder.mkdir(parents=True, exist_ok=True)
     write_whole(file, lambda aside: aside.write_text(json.dumps(content), encoding="utf8"))
+
+
+def _refuse_infeasible(made: Run) -> None:
+    """Say before hours of training that no band could be calibrated after them."""
+    s = made.settings
+    for alpha in s.alphas:
+        planned = plan(alpha, s.delta, s.calibration, made.task.points)
+        if not planned.feasible:
+            raise ValueError(f"{planned} Change calibration, alphas or delta with --set.")
 
 
 def loaded(made: Run, name: str) -> UQNO:

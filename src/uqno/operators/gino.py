@@ -140,6 +140,12 @@ class GINO(nn.Module):
         or features take those of the nearest surface point.
         """
         sample = dict(sample)
+        missing = [name for name in ("points", "normals") if name not in sample]
+        if missing:
+            raise ValueError(
+                f"the sample lacks {' and '.join(missing)}, each (n, {self.mesh.shape[1]}); it has "
+                f"{', '.join(sorted(sample)) or 'nothing'}"
+            )
         points, normals = sample["points"], sample["normals"]
         self._check_inside(points, "points")
         weights = sample.get("surface_weights", sample.get("weights"))

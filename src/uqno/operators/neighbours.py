@@ -27,6 +27,11 @@ POINT_AXIS = {
 
 def nearest(points: Tensor, queries: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Indices (q, k), int32, of the k nearest of points (n, d) to queries (q, d), and distances."""
+    if k > len(points):
+        raise ValueError(
+            f"{k} neighbours are asked for, of {len(points)} points: give fewer neighbours, or "
+            "more points or grid nodes"
+        )
     tree = cKDTree(_array(points))
     distance, index = tree.query(_array(queries), k=np.arange(1, k + 1), workers=-1)
     return torch.from_numpy(index.astype(np.int32)), torch.from_numpy(distance).to(points.dtype)

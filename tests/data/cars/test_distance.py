@@ -1,5 +1,7 @@
 """Distances against formulas and against VTK, and kept in files."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -38,10 +40,56 @@ def test_equals_vtk_around_cars(index):
     theirs = pyvista.PolyData(nodes).compute_implicit_distance(mesh)["implicit_distance"]
     ours = signed_distance(body, nodes)
     assert (ours < 0).sum() > 50
-    np.testing.assert_allclose(ours, theirs, atol=1e-3)
-    # Far away the candidates may miss the nearest triangle by a hair; near the body they do not.
-    near = np.abs(theirs) < 0.3
-    np.testing.assert_allclose(ours[near], theirs[near], atol=2e-5)
+    np.testing.assert_allclose(ours, theirs, atol=1e-12)
+
+
+def box_of_unequal_triangles():
+    """[0, 1]³: of its sides, the top has 800 triangles, the others a few that reach far."""
+    ticks = np.linspace(0, 1, 21)
+    top = np.stack([*np.meshgrid(ticks, ticks, indexing="ij"), np.ones((21, 21))], axis=-1)
+    points = [*top.reshape(-1, 3), *((x, y, 0) for x in (0, 1) for y in (0, 1))]
+    at, bottom = (
+        np.arange(441).reshape(21, 21),
+        {(0, 0): 441, (0, 1): 442, (1, 0): 443, (1, 1): 444},
+    )
+    a, b, c, d = at[:-1, :-1], at[1:, :-1], at[1:, 1:], at[:-1, 1:]
+    faces = [*np.stack([a, b, c], -1).reshape(-1, 3), *np.stack([a, c, d], -1).reshape(-1, 3)]
+    # Around the top, counter-clockwise from above; below each side's rim its two corners.
+    for rim, (first, second) in (
+        (at[:, 0], ((0, 0), (1, 0))),
+        (at[-1, :], ((1, 0), (1, 1))),
+        (at[::-1, -1], ((1, 1), (0, 1))),
+        (at[0, ::-1], ((0, 1), (0, 0))),
+    ):
+        faces += [(bottom[first], v, u) for u, v in pairwise(rim)]
+        faces.append((bottom[first], bottom[second], rim[-1]))
+    faces += [(441, 442, 444), (441, 444, 443)]
+    body = Surface(np.array(points, dtype=float), np.array(faces))
+    body.check_closed()
+    return body
+
+
+def test_triangles_of_unequal_size():
+    x = np.random.default_rng(0).uniform(-0.5, 1.5, (500, 3))
+    beyond = np.abs(x - 0.5) - 0.5
+    outside = np.linalg.norm(np.maximum(beyond, 0), axis=1)
+    exact = np.where(outside > 0, outside, beyond.max(axis=1))
+    np.testing.assert_allclose(signed_distance(box_of_unequal_triangles(), x), exact, atol=1e-12)
+
+
+def test_triangles_without_area():
+    """Two vertices at one place: two triangles are segments, and change nothing."""
+    whole = box()
+    a, b = whole.triangles[100, :2]
+    points = whole.points.copy()
+    points[a] = points[b]
+    x = np.random.default_rng(1).uniform(-1.5, 1.5, (300, 3))
+    with np.errstate(all="raise"):
+        found = signed_distance(Surface(points, whole.triangles), x)
+    beyond = np.abs(x) - 1
+    outside = np.linalg.norm(np.maximum(beyond, 0), axis=1)
+    exact = np.where(outside > 0, outside, beyond.max(axis=1))
+    np.testing.assert_allclose(found, exact, atol=0.05)
 
 
 def test_kept_in_a_file_made_anew_if_damaged(tmp_path, monkeypatch):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.data.cars import fake
+from tests.evaluation.synthetic_cars import write_cars
 from uqno.data.cars import generation, shipped, solver
 from uqno.data.cars.case import Settings
 from uqno.data.cars.generation import Folder, generate_cars, plan
@@ -77,6 +78,7 @@ import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 sys.path[:0] = [sys.argv[2]]
 from tests.data.cars import fake
+from tests.evaluation.synthetic_cars import write_cars
 from uqno.data.cars.generation import generate_cars
 fake.install(pause=0.2)
 show = lambda done, total: print(done, flush=True)
@@ -187,5 +189,58 @@ def test_a_missing_or_foreign_file_is_told_with_the_remedy(tmp_path, monkeypatch
 def test_a_damaged_car_is_named(tmp_path, faked):
     folder = generate_cars(tmp_path / "c", 1, seed=3)
     np.savez(tmp_path / "c/cars/000000.npz", nothing=np.zeros(1))
-    with pytest.raises(ValueError, match=r"000000\.npz is no car"):
+    with pytest.raises(ValueError, match=r"000000\.npz is no whole car \(it lacks .*remove it"):
         folder.read(0)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("", "Expecting value"),
+        ("[]", r"it holds \[\]"),
+        ('{"version": 1}', "'seed'"),
+        ('{"version": 1, "seed": 3, "settings": {"colour": 1}}', "colour"),
+    ],
+)
+def test_a_damaged_set_is_named(tmp_path, content, reason):
+    (tmp_path / "set.json").write_text(content)
+    with pytest.raises(ValueError, match=rf"set\.json is damaged.*{reason}"):
+        Folder.open(tmp_path)
+
+
+def test_a_damaged_refusal_is_named_and_other_files_are_left_alone(tmp_path, faked):
+    folder = generate_cars(tmp_path / "c", 2, seed=3)
+    (tmp_path / "c/refused/notes.json").write_text("mine")
+    assert folder.refused(2) == {1: "car 1 diverged"}
+    (tmp_path / "c/refused/000001.json").write_text("")
+    with pytest.raises(ValueError, match=r"000001\.json is damaged .*remove it"):
+        folder.refused(2)
+
+
+def test_a_finished_folder_needs_no_solver(tmp_path, faked, monkeypatch):
+    generate_cars(tmp_path / "c", 2, seed=3)
+    monkeypatch.setattr(solver, "find_openfoam", lambda: pytest.fail("looked for OpenFOAM"))
+    assert generate_cars(tmp_path / "c", 2, seed=3).accepted(2) == [0, 2]
+
+
+def test_a_full_disk_is_not_the_cars_fault(tmp_path, faked, monkeypatch):
+    monkeypatch.setattr(generation, "SPARE_BYTES", 2**62)
+    with pytest.raises(OSError, match=r"is full, so car 1 failed: .*free some space"):
+        generate_cars(tmp_path / "c", 2, seed=3)
+    monkeypatch.undo()
+    assert not list((tmp_path / "c").glob("refused/*"))
+
+
+def test_what_is_wrong_in_a_file_of_cars_is_named(tmp_path):
+    file = write_cars(tmp_path / "cars.npz", 2)
+    with np.load(file) as archive:
+        whole = dict(archive)
+    for change, reason in [
+        ({"dynamic_pressure": np.array(240.0)}, "lacks dynamic_pressure"),
+        ({"dynamic_pressure": np.array([])}, "dynamic_pressure must be one number"),
+        ({"provenance": np.frombuffer(b"{", np.uint8)}, "provenance cannot be read"),
+        ({"parameters": np.zeros((2, 27), np.float32)}, "length, .* must be positive"),
+    ]:
+        np.savez(file, **{**whole, **change})
+        with pytest.raises(ValueError, match=rf"cars\.npz.*{reason}"):
+            shipped.load(file)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from uqno.data.cars import read_shapenet, shapes
+from uqno.data.cars.mesh import Surface
 from uqno.data.cars.ply import read_ply
 
 
@@ -114,8 +115,57 @@ def test_what_is_wrong_is_named(tmp_path):
         read_shapenet(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda b: (np.where(np.arange(3586)[:, None] == 7, np.nan, b.points), b.triangles),
+         "not finite"),
+        (lambda b: (b.points, b.triangles[1:]), "3 edges .* not watertight; leave this car out"),
+    ],
+)  # fmt: skip
+def test_a_surface_that_is_none_is_named(tmp_path, spoil, reason):
+    write_set(tmp_path)
+    body = shapes.surface(shapes.draw(1, 1))
+    spoilt = Surface(*spoil(body))
+    spoilt.__dict__["normals"] = body.normals
+    (tmp_path / "data/b2/tri_mesh.ply").write_bytes(ply(spoilt))
+    with pytest.raises(ValueError, match=rf"b2/tri_mesh\.ply.*{reason}"):
+        read_shapenet(tmp_path)
+
+
+def test_a_surface_that_looks_inward_is_turned(tmp_path):
+    write_set(tmp_path)
+    body = shapes.surface(shapes.draw(1, 1))
+    turned = Surface(body.points, body.triangles[:, ::-1])
+    (tmp_path / "data/b2/tri_mesh.ply").write_bytes(ply(turned))
+    np.testing.assert_allclose(read_shapenet(tmp_path).surface(1).normals, body.normals)
+
+
+def test_pressures_that_are_none_are_named(tmp_path):
+    write_set(tmp_path)
+    file = tmp_path / "data/b2/press.npy"
+    for values in (np.zeros(3682, complex), np.full(3682, "a"), np.zeros(3682, [("p", "f4")])):
+        np.save(file, values)
+        with pytest.raises(ValueError, match=r"b2/press\.npy: expected real numbers, got"):
+            read_shapenet(tmp_path)
+    with file.open("wb") as archive:
+        np.savez(archive, p=np.zeros(3682))
+    with pytest.raises(ValueError, match=r"b2/press\.npy cannot be read"):
+        read_shapenet(tmp_path)
+    file.write_bytes(b"PK\x03\x04 and no more")
+    with pytest.raises(ValueError, match=r"b2/press\.npy cannot be read"):
+        read_shapenet(tmp_path)
+
+
+def test_a_folder_of_generated_cars_is_to_be_packed(tmp_path):
+    (tmp_path / "set.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"generated cars: .*--pack"):
+        read_shapenet(tmp_path)
+
+
 def test_damaged_ply_files_are_named(tmp_path):
-    whole = ply(shapes.surface(shapes.draw(0, 0)))
+    body = shapes.surface(shapes.draw(0, 0))
+    whole, ascii_ = ply(body), ply(body, order="a")
     file = tmp_path / "m.ply"
     for content, reason in [
         (b"solid", "not a PLY"),
@@ -125,6 +175,14 @@ def test_damaged_ply_files_are_named(tmp_path):
         (whole.replace(b"property double x", b"property double q"), "lacks vertices x"),
         (whole.replace(b"element vertex 3586", b"element vertex 3585"), "expected triangles"),
         (whole.replace(b"binary_little_endian", b"ascii"), "vertex table cannot be read"),
+        (whole.replace(b"format binary_little_endian 1.0", b"format"), "expected one of the for"),
+        (whole.replace(b"element vertex 3586", b"element vertex -1"), "expected a number of rows"),
+        (whole.replace(b"property double y", b"property double x"), "cannot be read at"),
+        (
+            whole.replace(b"element face", b"element nothing 0\nelement face"),
+            "nothing table has no",
+        ),
+        (ascii_[: ascii_.rindex(b"3 ", 0, -3)], "ends after 7167 of 7168 rows"),
     ]:
         file.write_bytes(content)
         with pytest.raises(ValueError, match=reason):

@@ -199,6 +199,14 @@ def test_solves_with_tools_that_leave_what_the_real_ones_leave(tools, tmp_path, 
     np.testing.assert_allclose(flow.pressure - other.pressure, 1.225, rtol=1e-6)
 
 
+def test_results_that_cannot_be_read_are_of_a_failed_car(tools, tmp_path):
+    with pytest.raises(solver.CarFailed, match="what the tools wrote cannot be read"):
+        solver.solve(SHAPE, Settings(), tmp_path / "case")
+    tools("simpleFoam", "mkdir 136\n")
+    with pytest.raises(solver.CarFailed, match=r"cannot be read: .*boundary"):
+        solver.solve(SHAPE, Settings(), tmp_path / "other")
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [

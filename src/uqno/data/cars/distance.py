@@ -1,8 +1,8 @@
 """Signed distance to a closed triangle surface: negative inside, at any points, kept in files.
 
-The nearest point of the nearest triangles by a kd-tree of their middles, so that a grid of
-thousands of nodes takes a fraction of a second. `CANDIDATES` triangles are looked at: a
-triangle beyond them is farther by its size at most, and the tests hold the result against VTK's.
+The triangles whose middles are nearest give an upper bound, by a kd-tree; a triangle is nearer than
+its middle by its reach at most, so few others can come below the bound, and these are looked at.
+The result is exact, whatever the sizes of the triangles.
 """
 
 import hashlib
@@ -16,68 +16,88 @@ from scipy.spatial import cKDTree
 from uqno.data.cars.mesh import Array, Indices, Surface
 from uqno.data.files import write_whole
 
-CANDIDATES = 32
-CHUNK = 4096  # points worked on at once
+BOUND_BY = 4  # triangles that give the upper bound
+CHUNK = 256  # points worked on at once
 
 Domain = Sequence[tuple[float, float]]
 
 
 def signed_distance(body: Surface, points: Array) -> Array:
     """±min_p |x − p| over the surface for points x (L, 3): (L,), negative inside."""
-    tree = cKDTree(body.points[body.triangles].mean(axis=1))
-    normals = body.area_vectors / np.linalg.norm(body.area_vectors, axis=1, keepdims=True)
-    count = min(CANDIDATES, len(body.triangles))
+    corners = body.points[body.triangles]
+    middles = corners.mean(axis=1)
+    reach = np.linalg.norm(corners - middles[:, None], axis=2).max(axis=1)
+    tree, widest = cKDTree(middles), reach.max()
     parts = []
     for start in range(0, len(points), CHUNK):
-        some = points[start : start + CHUNK]
-        _, near = tree.query(some, k=np.arange(1, count + 1))
-        parts.append(_among(body, normals, some, near))
+        x = points[start : start + CHUNK]
+        _, few = tree.query(x, k=np.arange(1, min(BOUND_BY, len(middles)) + 1))
+        offset = x[:, None] - _closest(x[:, None], corners[few])
+        bound = np.sqrt(_dot(offset, offset).min(axis=1))
+        bound = bound * (1 + 1e-9) + 1e-12  # those at the same distance too: they tell the side
+        around = tree.query_ball_point(x, bound + widest)
+        owner = np.repeat(np.arange(len(x)), [len(some) for some in around])
+        triangle = np.concatenate(around).astype(np.int64)
+        away = middles[triangle] - x[owner]
+        possible = _dot(away, away) <= (bound[owner] + reach[triangle]) ** 2
+        parts.append(_among(body, x, owner[possible], triangle[possible]))
     return np.concatenate(parts) if parts else np.empty(0)
 
 
-def _among(body: Surface, normals: Array, x: Array, near: Indices) -> Array:
-    """Signed distance of x (m, 3) to the nearest of its candidates (m, k)."""
-    corners = body.points[body.triangles[near]]
-    offset = x[:, None] - _closest(x[:, None], corners)
-    squared = (offset**2).sum(axis=-1)
-    least = squared.min(axis=1, keepdims=True)
-    height = (offset * normals[near]).sum(axis=-1)
+def _among(body: Surface, x: Array, owner: Indices, triangle: Indices) -> Array:
+    """Signed distance of x (m, 3) to the nearest of the triangles that it owns, (p,) ascending."""
+    offset = x[owner] - _closest(x[owner], body.points[body.triangles[triangle]])
+    squared = _dot(offset, offset)
+    begin = np.searchsorted(owner, np.arange(len(x)))
+    least = np.minimum.reduceat(squared, begin)
+    vectors = body.area_vectors[triangle]
+    area = np.sqrt(_dot(vectors, vectors))
+    height = _dot(offset, vectors) / np.where(area > 0, area, 1)
     # Nearest to an edge or a corner, x belongs to several triangles; the one it stands over most
     # upright tells the side.
-    tied = squared <= least * (1 + 1e-9) + 1e-24
-    upright = np.where(tied, np.abs(height), -1.0).argmax(axis=1)
-    inside = np.take_along_axis(height, upright[:, None], axis=1)[:, 0] < 0
-    distance: Array = np.sqrt(least[:, 0]) * np.where(inside, -1.0, 1.0)
+    tied = squared <= least[owner] * (1 + 1e-9) + 1e-24
+    upright = np.where(tied, np.abs(height), -1.0)
+    tells = upright == np.maximum.reduceat(upright, begin)[owner]
+    inside = np.zeros(len(x), dtype=bool)
+    inside[owner[tells]] = height[tells] < 0
+    distance: Array = np.sqrt(least) * np.where(inside, -1.0, 1.0)
     return distance
 
 
 def _closest(x: Array, corners: Array) -> Array:
-    """The nearest point of triangles (m, k, 3, 3) to x (m, 1, 3): (m, k, 3)."""
+    """The nearest points of triangles (…, 3, 3) to x (…, 3)."""
     a, b, c = (corners[..., i, :] for i in range(3))
-    options = [_on_segment(x, *ends) for ends in ((a, b), (b, c), (c, a))]
     foot, is_inside = _on_plane(x, a, b, c)
-    squared = np.stack([((x - option) ** 2).sum(axis=-1) for option in options])
-    edge = np.choose(squared.argmin(axis=0)[..., None], options)
-    nearest: Array = np.where(is_inside[..., None], foot, edge)
+    options = [foot, *(_on_segment(x, *ends) for ends in ((a, b), (b, c), (c, a)))]
+    squared = np.stack([_dot(x - option, x - option) for option in options])
+    squared[0][~is_inside] = np.inf
+    nearest: Array = np.choose(squared.argmin(axis=0)[..., None], options)
     return nearest
 
 
 def _on_segment(x: Array, a: Array, b: Array) -> Array:
     along = b - a
-    t = ((x - a) * along).sum(axis=-1) / (along**2).sum(axis=-1)
+    length = _dot(along, along)
+    t = _dot(x - a, along) / np.where(length > 0, length, 1)
     point: Array = a + np.clip(t, 0, 1)[..., None] * along
     return point
 
 
 def _on_plane(x: Array, a: Array, b: Array, c: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """The foot of the perpendicular, and whether it lies in the triangle."""
+    """The foot of the perpendicular, and whether it lies in the triangle, which has an area."""
     u, v, w = b - a, c - a, x - a
-    uu, vv, uv = ((p * q).sum(axis=-1) for p, q in ((u, u), (v, v), (u, v)))
-    wu, wv = (w * u).sum(axis=-1), (w * v).sum(axis=-1)
+    uu, vv, uv, wu, wv = _dot(u, u), _dot(v, v), _dot(u, v), _dot(w, u), _dot(w, v)
     determinant = uu * vv - uv**2
-    s, t = (vv * wu - uv * wv) / determinant, (uu * wv - uv * wu) / determinant
+    has_area = determinant > 0
+    divisor = np.where(has_area, determinant, 1)
+    s, t = (vv * wu - uv * wv) / divisor, (uu * wv - uv * wu) / divisor
     foot = a + s[..., None] * u + t[..., None] * v
-    return foot, (s >= 0) & (t >= 0) & (s + t <= 1)
+    return foot, has_area & (s >= 0) & (t >= 0) & (s + t <= 1)
+
+
+def _dot(p: Array, q: Array) -> Array:
+    product: Array = np.einsum("...i,...i->...", p, q)  # faster than a sum over so short an axis
+    return product
 
 
 def grid_nodes(domain: Domain, shape: Sequence[int]) -> Array:

@@ -38,6 +38,8 @@ log = logging.getLogger(__name__)
 RECIPE_VERSION = 1
 # After so many refusals in a row without one car, something is wrong with all of them.
 HOPELESS = 8
+# With less than this free, a failure is the disk's and not the car's.
+SPARE_BYTES = 50_000_000
 
 Progress = Callable[[int, int], None]
 
@@ -62,18 +64,21 @@ class Folder:
     @staticmethod
     def open(path: Path) -> "Folder":
         """The folder that a generation has begun."""
-        try:
-            told = json.loads((path / "set.json").read_text(encoding="utf8"))
-        except FileNotFoundError:
+        file = path / "set.json"
+        if not file.is_file():
             raise ValueError(
                 f"{path} is no folder of cars: it has no set.json; make one with uqno data cars"
-            ) from None
+            )
+        told = _read_json(file, "choose another folder")
         if told.get("version") != RECIPE_VERSION:
             raise ValueError(
                 f"{path} was made by recipe version {told.get('version')}, this library makes "
                 f"version {RECIPE_VERSION}: choose another folder"
             )
-        return Folder(path, int(told["seed"]), Settings(**told["settings"]))
+        try:
+            return Folder(path, int(told["seed"]), Settings(**told["settings"]))
+        except (KeyError, TypeError, ValueError) as why:
+            raise ValueError(f"{file} is damaged ({why}): choose another folder") from None
 
     @staticmethod
     def begin(path: Path, seed: int, settings: Settings) -> "Folder":
@@ -108,18 +113,28 @@ class Folder:
 
     def refused(self, last: int) -> dict[int, str]:
         """Why indices up to `last` have no car."""
-        files = sorted(self.path.glob("refused/*.json"))
-        reasons = {int(f.stem): json.loads(f.read_text("utf8"))["reason"] for f in files}
-        return {index: reason for index, reason in reasons.items() if index <= last}
+        again = "remove it, and the car is tried again"
+        files = sorted(f for f in self.path.glob("refused/*.json") if _is_index(f))
+        return {
+            int(file.stem): str(_read_json(file, again).get("reason", "unknown"))
+            for file in files
+            if int(file.stem) <= last
+        }
 
     def read(self, index: int) -> Car:
         """Car `index`; a ValueError names a damaged file."""
         file = self._car(index)
-        arrays = read_arrays(file)
-        if not {"parameters", "pressure", "report"} <= set(arrays):
-            raise ValueError(f"{file} is no car, it holds {sorted(arrays)}; remove it")
-        report = json.loads(arrays["report"].tobytes().decode("utf8"))
-        return Car(arrays["parameters"], arrays["pressure"], report)
+        try:
+            arrays = read_arrays(file)
+            missing = {"parameters", "pressure", "report"} - set(arrays)
+            if missing:
+                raise ValueError(f"it lacks {', '.join(sorted(missing))}")
+            report = json.loads(arrays["report"].tobytes().decode("utf8"))
+            return Car(arrays["parameters"], arrays["pressure"], report)
+        except ValueError as why:
+            raise ValueError(
+                f"{file} is no whole car ({why}): remove it, and it is made anew"
+            ) from None
 
     def write(self, index: int, car: Car) -> None:
         """Put a car in place, whole."""
@@ -182,8 +197,10 @@ def generate_cars(
     """
     if count < 1 or workers < 1:
         raise ValueError(f"count and workers must be at least 1, got {count} and {workers}")
-    solver.find_openfoam()
-    kept = Folder.begin(Path(folder), seed, settings or Settings())
+    kept = Folder(Path(folder), seed, settings or Settings())
+    if plan(kept.decided(), count)[1]:  # before anything is written
+        solver.find_openfoam()
+    kept = Folder.begin(kept.path, kept.seed, kept.settings)
     with _alone(kept.path):
         cases = kept.path / "cases"
         shutil.rmtree(cases, ignore_errors=True)  # of a run that was killed
@@ -235,6 +252,11 @@ def _make(folder: Folder, index: int, stop: Event) -> bool:
     try:
         flow = solver.solve(shape, folder.settings, case, stop)
     except solver.CarFailed as why:
+        if shutil.disk_usage(folder.path).free < SPARE_BYTES:
+            raise OSError(
+                f"the disk of {folder.path} is full, so car {index} failed: {why}; free some "
+                "space and run again, it goes on"
+            ) from None
         log.warning("car %d refused: %s", index, why)
         folder.refuse(index, str(why))
         return False
@@ -260,6 +282,16 @@ def _alone(path: Path) -> Iterator[None]:
 
 def _is_index(file: Path) -> bool:
     return file.stem.isdigit()
+
+
+def _read_json(path: Path, remedy: str) -> dict[str, Any]:
+    try:
+        told = json.loads(path.read_text(encoding="utf8"))
+    except ValueError as why:
+        raise ValueError(f"{path} is damaged ({why}): {remedy}") from None
+    if not isinstance(told, dict):
+        raise ValueError(f"{path} is damaged, it holds {told!r:.40}: {remedy}")
+    return told
 
 
 def _write_json(path: Path, told: dict[str, Any]) -> None:

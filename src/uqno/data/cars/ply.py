@@ -59,18 +59,29 @@ def _header(path: Path, content: bytes) -> tuple[str, list[_Element], int]:
     begin = content.find(b"\n", end) + 1
     lines = [line.split() for line in content[:end].decode("ascii", "replace").splitlines()]
     told = [words for words in lines if words and words[0] in ("format", "element", "property")]
-    if not told or told[0][0] != "format" or told[0][1] not in _ORDERS:
+    kind = told[0][1] if told and told[0][0] == "format" and len(told[0]) > 1 else ""
+    if kind not in _ORDERS:
         raise ValueError(f"{path}: expected one of the formats {', '.join(_ORDERS)}")
-    order, elements = _ORDERS[told[0][1]], list[_Element]()
+    order, elements = _ORDERS[kind], list[_Element]()
     try:
         for words in told[1:]:
             if words[0] == "element":
-                elements.append(_Element(words[1], int(words[2]), []))
+                elements.append(_Element(words[1], _count(words[2]), []))
             else:
                 elements[-1].dtype.extend(_fields(words, order))
+            np.dtype(elements[-1].dtype)  # refuses a name that is there twice
     except (KeyError, IndexError, ValueError) as why:
         raise ValueError(f"{path}: its header cannot be read at {words}: {why}") from None
+    bare = [element.name for element in elements if not element.dtype]
+    if bare:
+        raise ValueError(f"{path}: its {bare[0]} table has no properties")
     return order, elements, begin
+
+
+def _count(word: str) -> int:
+    if not word.isdigit():
+        raise ValueError("expected a number of rows")
+    return int(word)
 
 
 def _fields(words: list[str], order: str) -> list[tuple[str, str, tuple[int, ...]]]:
@@ -99,6 +110,8 @@ def _ascii(path: Path, body: bytes, elements: list[_Element]) -> dict[str, NDArr
         start += element.rows
         dtype = np.dtype(element.dtype)
         try:
+            if len(rows) < element.rows:
+                raise ValueError(f"the file ends after {len(rows)} of {element.rows} rows")
             flat = np.array([line.split() for line in rows], dtype=np.float64)
             table = np.empty(element.rows, dtype)
             column = 0

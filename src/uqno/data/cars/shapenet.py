@@ -81,8 +81,18 @@ def read_shapenet(folder: str | os.PathLike[str]) -> ShapeNetCars:
 
 def _ids(file: Path) -> tuple[str, ...]:
     if not file.is_file():
-        raise ValueError(f"{file} does not exist: expected train.txt, test.txt and data/ there")
-    ids = tuple(word.strip() for word in file.read_text("utf8").replace("\n", ",").split(","))
+        generated = (file.parent / "set.json").is_file()
+        raise ValueError(
+            f"{file.parent} holds generated cars: put them into one file with uqno data cars "
+            "--pack, and give that"
+            if generated
+            else f"{file} does not exist: expected train.txt, test.txt and data/ there"
+        )
+    try:
+        words = file.read_text("utf8").replace("\n", ",").split(",")
+    except ValueError as why:
+        raise ValueError(f"{file} is no text: {why}") from None
+    ids = tuple(word.strip() for word in words)
     ids = tuple(word for word in ids if word)
     if not ids or len(set(ids)) != len(ids):
         raise ValueError(f"{file}: expected different ids joined by commas, got {len(ids)}")
@@ -92,12 +102,15 @@ def _ids(file: Path) -> tuple[str, ...]:
 
 
 def _read_car(folder: Path) -> tuple[Surface, NDArray[np.float32]]:
-    body = read_ply(folder / "tri_mesh.ply")
+    body = _read_body(folder / "tri_mesh.ply")
     file = folder / "press.npy"
     try:
-        raw = np.load(file, allow_pickle=False)
+        with file.open("rb") as opened:
+            raw = np.lib.format.read_array(opened, allow_pickle=False)
     except (OSError, ValueError, EOFError) as why:
         raise ValueError(f"{file} cannot be read: {why}") from None
+    if raw.dtype.kind not in "fiu":
+        raise ValueError(f"{file}: expected real numbers, got {raw.dtype}")
     pressure = np.delete(raw.reshape(-1), DROPPED).astype(np.float32)
     if len(pressure) != len(body.points):
         raise ValueError(
@@ -107,3 +120,18 @@ def _read_car(folder: Path) -> tuple[Surface, NDArray[np.float32]]:
     if not np.isfinite(pressure).all():
         raise ValueError(f"{file} holds values that are not finite")
     return body, pressure
+
+
+def _read_body(file: Path) -> Surface:
+    """A closed surface, turned so that its normals point outward."""
+    body = read_ply(file)
+    if not np.isfinite(body.points).all():
+        raise ValueError(f"{file} has vertices that are not finite")
+    if body.volume < 0:
+        body = Surface(body.points, body.triangles[:, ::-1])
+    try:
+        body.check_closed()
+        _ = body.normals
+    except ValueError as why:
+        raise ValueError(f"{file}: {why}; leave this car out of train.txt or test.txt") from None
+    return body

@@ -25,6 +25,7 @@ from uqno.data.files import read_arrays, write_whole
 
 FORMAT = "uqno cars"
 FORMAT_VERSION = 1
+POSITIVE = ("length", "width", "height", "windscreen", "rear_angle")  # without these, no body
 SHIPPED = Path(__file__).with_name("cars.npz")
 HOW = "make it with: uqno data cars --cars 611 --workers 2 --out data/cars --pack FILE"
 
@@ -105,11 +106,14 @@ def load(file: str | os.PathLike[str] | None = None) -> CarSet:
     missing = [name for name in (*wanted, "provenance") if name not in arrays]
     if missing:
         raise ValueError(f"{path} lacks {', '.join(missing)}: not a file of cars; {HOW}")
-    told = json.loads(_read_text(arrays["format"]))
+    told, provenance = (_read_json(path, name, arrays[name]) for name in ("format", "provenance"))
     if told != {"format": FORMAT, "version": FORMAT_VERSION}:
         raise ValueError(f"{path} is {told}, this library reads version {FORMAT_VERSION}; {HOW}")
-    if tuple(json.loads(_read_text(arrays["names"]))) != names():
+    if _read_json(path, "names", arrays["names"]) != list(names()):
         raise ValueError(f"{path} has cars of other parameters than this library's; {HOW}")
+    for name in ("dynamic_pressure", "seed"):
+        if arrays[name].shape != (1,) or not np.isfinite(arrays[name]).all():
+            raise ValueError(f"{path}: {name} must be one number, got {arrays[name]}; {HOW}")
     scale = float(arrays["dynamic_pressure"][0])
     pressure = arrays["pressure"].astype(np.float32) * np.float32(scale)
     count = len(arrays["indices"])
@@ -122,13 +126,16 @@ def load(file: str | os.PathLike[str] | None = None) -> CarSet:
                 f"{path}: {name} must be finite of shape ({count}, {width}), got {values.shape}; "
                 f"{HOW}"
             )
+    positive = [names().index(name) for name in POSITIVE]
+    if not (arrays["parameters"][:, positive] > 0).all():
+        raise ValueError(f"{path}: {', '.join(POSITIVE)} of every car must be positive; {HOW}")
     return CarSet(
         parameters=arrays["parameters"],
         pressure=pressure,
         indices=arrays["indices"],
         seed=int(arrays["seed"][0]),
         dynamic_pressure=scale,
-        provenance=json.loads(_read_text(arrays["provenance"])),
+        provenance=provenance,
     )
 
 
@@ -136,8 +143,11 @@ def _text(words: str) -> NDArray[np.uint8]:
     return np.frombuffer(words.encode("utf8"), dtype=np.uint8)
 
 
-def _read_text(values: NDArray[np.uint8]) -> str:
-    return values.tobytes().decode("utf8")
+def _read_json(path: Path, name: str, values: NDArray[np.uint8]) -> Any:
+    try:
+        return json.loads(values.tobytes().decode("utf8"))
+    except ValueError as why:
+        raise ValueError(f"{path}: {name} cannot be read ({why}); {HOW}") from None
 
 
 def _save(path: Path, arrays: dict[str, NDArray[Any]]) -> None:

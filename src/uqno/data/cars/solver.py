@@ -74,6 +74,14 @@ def solve(shape: Shape, settings: Settings, folder: Path, stop: Event | None = N
     """
     write_case(folder, shape, settings)
     seconds = {tool[0]: run_tool(tool, folder, stop) for tool in TOOLS}
+    try:
+        return _read(shape, settings, folder, seconds)
+    except (ValueError, IndexError, FileNotFoundError) as why:
+        raise CarFailed(f"what the tools wrote cannot be read: {why}") from why
+
+
+def _read(shape: Shape, settings: Settings, folder: Path, seconds: dict[str, float]) -> Flow:
+    """The flow that the tools have written, checked."""
     log = (folder / "log.simpleFoam").read_text(encoding="utf8", errors="replace")
     last = max((f for f in folder.iterdir() if f.name.isdigit()), key=lambda f: int(f.name))
     converged = "SIMPLE solution converged" in log

@@ -65,13 +65,15 @@ class Cars:
 
     @cached_property
     def fingerprint(self) -> str:
+        source = self.source
         shapes = (
-            self.source.parameters
-            if isinstance(self.source, CarSet)
-            else np.stack([body.points for body in self.source.surfaces])
+            [source.parameters]
+            if isinstance(source, CarSet)
+            else [part for body in source.surfaces for part in (body.points, body.triangles)]
         )
         content = hashlib.sha256(np.ascontiguousarray(self.pressure).tobytes())
-        content.update(np.ascontiguousarray(shapes).tobytes())
+        for part in shapes:
+            content.update(np.ascontiguousarray(part).tobytes())
         return content.hexdigest()[:24]
 
     @cached_property
@@ -153,6 +155,11 @@ class CarTask(Task):
                 f"{self._where} has {there} cars, but train + calibration + test = {s.train} + "
                 f"{s.calibration} + {s.test} = {self.total}: lower them with --set, or make more "
                 "cars with `uqno data cars`"
+            )
+        if s.train > self.cars.first:
+            raise ValueError(
+                f"train = {s.train}, but {self._where} has {self.cars.first} cars in train.txt: "
+                "those of test.txt are not to be trained on; lower train with --set"
             )
         if "mean-field" in s.methods and not self.cars.vertices_correspond:
             others = ",".join(name for name in s.methods if name != "mean-field")
