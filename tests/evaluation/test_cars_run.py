@@ -158,6 +158,14 @@ def test_a_run_on_other_data_is_refused(finished, tmp_path):
         experiment.run(replace(TINY, latent=(9, 6, 6)), made.folder, data=made.data)
 
 
+def test_a_damaged_note_on_scoring_is_named(finished, tmp_path):
+    made, _, _ = finished
+    (tmp_path / "profiles/uqno").mkdir(parents=True)
+    (tmp_path / "profiles/uqno/00000.json").touch()
+    with pytest.raises(ValueError, match=r"00000\.json is damaged .*remove it and 00000\.npz"):
+        replace(made, folder=tmp_path).told("uqno")
+
+
 def test_a_report_of_other_data_is_refused(finished, tmp_path):
     made, _, _ = finished
     other = write_cars(tmp_path / "other.npz", 40, seed=1)

@@ -362,7 +362,10 @@ def read(path: str | Path) -> Results:
     try:
         content = json.loads(path.read_text(encoding="utf8"))
     except ValueError as why:
-        raise ValueError(f"{path} is not whole JSON, truncated or foreign: {why}") from None
+        raise ValueError(
+            f"{path} is not whole JSON, truncated or foreign ({why}): remove it, and `uqno run` "
+            "concludes again from what is trained"
+        ) from None
     _check_format(path, content)
     _complete_older(content)
     _check_parts(path, content)

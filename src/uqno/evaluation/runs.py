@@ -96,7 +96,7 @@ class Run:
     def told(self, name: str) -> list[dict[str, Any]]:
         """What scoring a chunk told beside its profile: seconds, and for nppc `explained`."""
         files = (self.chunk_file(name, c).with_suffix(".json") for c in self.chunks())
-        return [json.loads(file.read_text(encoding="utf8")) for file in files]
+        return [_read_told(file) for file in files]
 
     @property
     def levels(self) -> list[float]:
@@ -109,6 +109,19 @@ class Run:
         s, points = self.settings, self.task.points
         levels = {(a, d) for a in self.levels for d in (s.delta, *DELTAS)}
         return rungs(points, metrics.ranks_needed(points, s.calibration, sorted(levels)))
+
+
+def _read_told(file: Path) -> dict[str, Any]:
+    try:
+        told = json.loads(file.read_text(encoding="utf8"))
+        if not isinstance(told, dict):
+            raise ValueError(f"it holds {told!r:.40}")
+    except (OSError, ValueError) as why:
+        scored = file.with_suffix(".npz")
+        raise ValueError(
+            f"{file} is damaged ({why}): remove it and {scored.name}, and run again"
+        ) from None
+    return told
 
 
 def is_done(made: Run) -> bool:
