@@ -55,6 +55,13 @@ def test_radius_and_ends(make):
                 getattr(band, end)
 
 
+def test_the_promise_has_the_digits_of_the_guarantee():
+    cal = replace(CAL, alpha=0.07, delta=0.07)
+    promise = replace(plane(), calibration=cal).promise
+    assert promise.startswith("covers ≥ 93 % of")
+    assert promise.endswith("≥ 93 %")
+
+
 def test_shapes_tell_a_batch_from_channels():
     """(3, 3, 3) may be three functions or three channels: the coordinates decide."""
     x = np.arange(3.0)

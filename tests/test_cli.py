@@ -170,6 +170,19 @@ def test_a_run_ends_in_a_table_and_figures_and_says_when_it_is_done(tmp_path):
     assert "other settings" in other.stderr
 
 
+def test_input_is_not_overwritten(tmp_path):
+    file = tmp_path / "held.npz"
+    file.write_bytes(b"precious")
+    for arguments in (
+        ["calibrate", file, "--out", file],
+        ["predict", tmp_path, file, "--out", file],
+    ):
+        done = run(*arguments)
+        assert done.returncode == 2
+        assert "is the file that is read: choose another name" in done.stderr
+    assert file.read_bytes() == b"precious"
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -1,8 +1,11 @@
 """UQNO end to end: the guarantee on operators with a known error law, then a small trained one."""
 
 import json
+import os
 import subprocess
 import sys
+from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -290,6 +293,100 @@ def test_a_geometry_is_answered_at_its_queries():
     assert band.center.shape == (1, 7)
 
 
+# --- what would break the guarantee unnoticed -----------------------------------------------
+
+
+class Broken:
+    """Functions of which one cannot be read any more."""
+
+    def __init__(self, functions, reads):
+        self.functions, self.reads = functions, reads
+
+    def __len__(self):
+        return len(self.functions)
+
+    def __getitem__(self, i):
+        self.reads -= 1
+        if self.reads < 0:
+            raise OSError("the disk is gone")
+        return self.functions[i]
+
+
+def test_a_fit_that_fails_leaves_no_calibration_of_other_weights():
+    model = UQNO(small()).fit(grid_functions(20), **QUICK)
+    model.calibrate(grid_functions(30, seed=1), 0.2, 0.2)
+    with pytest.raises(OSError, match="the disk is gone"):
+        model.fit(Broken(grid_functions(20, seed=2), 30), **QUICK)
+    with pytest.raises(ValueError, match="not fitted"):
+        model.predict(grid_functions(1)[0]["a"])
+
+
+def test_a_fit_goes_on_with_its_own_functions_only(tmp_path):
+    first, other = grid_functions(20), grid_functions(20, seed=1)
+    UQNO(small()).fit(first, folder=tmp_path, **QUICK)
+    with pytest.raises(ValueError, match="trained on other functions"):
+        UQNO(small()).fit(other, folder=tmp_path, resume=True, **QUICK)
+    with pytest.raises(ValueError, match="trained on other functions"):
+        UQNO(small()).fit(other, folder=tmp_path, **QUICK)
+    again = UQNO(small()).fit(first, folder=tmp_path, resume=True, **QUICK)
+    with pytest.raises(ValueError, match="20 of 20 calibration functions were used in training"):
+        again.calibrate(first, 0.2, 0.2)
+
+
+def test_a_truth_of_another_shape_is_refused():
+    model = UQNO(small()).fit(grid_functions(20), **QUICK)
+    held = grid_functions(30, seed=1)
+    for change in (lambda u: torch.cat((u, u)), lambda u: u[:, :1], lambda u: u[:, :3]):
+        with pytest.raises(ValueError, match=r"u has shape .*, the prediction \(1, "):
+            model.calibrate([{**f, "u": change(f["u"])} for f in held], 0.2, 0.2)
+
+
+def test_each_function_of_a_batch_has_its_own_weights():
+    model = UQNO(small()).fit(grid_functions(20), **QUICK)
+    held = grid_functions(30, seed=1)
+    weights = torch.rand(30, *held[0]["u"].shape[1:], generator=torch.Generator().manual_seed(0))
+    weighted = [{**f, "weights": w} for f, w in zip(held, weights, strict=True)]
+    model.calibrate(weighted, 0.2, 0.2, weights=True)
+    two = {name: torch.stack([f[name] for f in weighted[:2]]) for name in weighted[0]}
+    both = model.predict(two).coverage(two["u"])
+    for i in (0, 1):
+        assert model.predict(weighted[i]).coverage(weighted[i]["u"]) == pytest.approx(both[i])
+    with pytest.raises(ValueError, match="calibrated by weights and has none"):
+        model.predict(held[0]["a"]).coverage(held[0]["u"])
+
+
+def test_levels_of_any_kind_of_number(fitted):
+    held = grid_functions(30, seed=1)
+    plain = fitted.calibrate(held, 0.25, 0.25)
+    for level in (np.float32(0.25), Fraction(1, 4), np.float64(0.25)):
+        assert fitted.calibrate(held, level, level) == plain
+    with pytest.raises(ValueError, match="the calibration set is empty"):
+        fitted.calibrate([], 0.2, 0.2)
+    with pytest.raises(ValueError, match="`train` is empty"):
+        UQNO(small()).fit([])
+    fitted.calibrate(held, 0.2, 0.2)
+
+
+def test_wrong_inputs_are_named(fitted):
+    a = grid_functions(1)[0]["a"]
+    for given, at, words in [
+        (a, (5, 5, 5), "no resolution of 2 dimensions"),
+        (a, (0, 5), "no resolution of 2 dimensions"),
+        (a, np.zeros((3, 3)), r"expected \(points, 2\)"),
+        (a, np.zeros((0, 2)), r"expected \(points, 2\)"),
+        (a + 1j, None, "real and imaginary part"),
+        (np.full(a.shape, "a"), None, "expected real numbers"),
+        (a[None][:0], None, "at least one function"),
+        ({"points": torch.rand(5, 2)}, None, "the sample needs the field a, it has points"),
+        ({}, None, "the sample needs the field a, it has none"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            fitted.predict(given, at)
+    assert fitted.predict(a, np.int64(17)).points == (17, 17)
+    big_endian = a.numpy().astype(">f4")
+    np.testing.assert_array_equal(fitted.predict(big_endian).center, fitted.predict(a).center)
+
+
 # --- files ----------------------------------------------------------------------------------
 
 
@@ -297,6 +394,40 @@ def same(one, other):
     np.testing.assert_array_equal(one.center, other.center)
     np.testing.assert_array_equal(one.spread, other.spread)
     assert one.calibration == other.calibration
+
+
+def test_saving_loses_nothing(fitted, tmp_path, monkeypatch):
+    fitted.save(tmp_path / "model")
+    before = (tmp_path / "model/model.json").read_text()
+    replace = os.replace
+
+    def fails(source, target):
+        if Path(target) == tmp_path / "model" and not str(source).endswith(".old"):
+            raise OSError("no space left")
+        replace(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", fails)
+        with pytest.raises(OSError, match="no space left"):
+            fitted.save(tmp_path / "model")
+    assert (tmp_path / "model/model.json").read_text() == before
+    assert list(tmp_path.iterdir()) == [tmp_path / "model"]
+    (tmp_path / "model/notes.txt").write_text("mine")
+    with pytest.raises(ValueError, match=r"also holds notes\.txt, which saving would remove"):
+        fitted.save(tmp_path / "model")
+    assert (tmp_path / "model/notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"base": None}, {"radius": {}}, {"sha256": []}, {"calibrations": None}, {"seen": 3}],
+)
+def test_an_edited_model_is_named(fitted, tmp_path, change):
+    fitted.save(tmp_path / "model")
+    file = tmp_path / "model/model.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
+    with pytest.raises(ValueError, match=r"model cannot be rebuilt .*model\.json is damaged"):
+        UQNO.load(tmp_path / "model")
 
 
 def test_save_load_and_predict_in_a_fresh_process(fitted, tmp_path):

@@ -45,6 +45,12 @@ def save(folder: Path, saved: Saved) -> None:
     """Write all into a folder aside, then rename it; an older model there is replaced."""
     if folder.exists() and not (folder / "model.json").exists() and any(folder.iterdir()):
         raise ValueError(f"{folder} holds something else than a model: choose another folder")
+    foreign = [f.name for f in folder.iterdir() if not _is_ours(f)] if folder.exists() else []
+    if foreign:
+        raise ValueError(
+            f"{folder} also holds {', '.join(sorted(foreign)[:3])}, which saving would remove: "
+            "move that, or choose another folder"
+        )
     folder.parent.mkdir(parents=True, exist_ok=True)
     aside = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}")
     old = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.old")
@@ -53,10 +59,19 @@ def save(folder: Path, saved: Saved) -> None:
         _write(aside, saved)
         if folder.exists():
             os.replace(folder, old)
-        os.replace(aside, folder)
+        try:
+            os.replace(aside, folder)
+        except BaseException:
+            if old.exists():  # the model that was there stays
+                os.replace(old, folder)
+            raise
     finally:
         for left in (aside, old):
             shutil.rmtree(left, ignore_errors=True)
+
+
+def _is_ours(file: Path) -> bool:
+    return file.name in ("model.json", "README.txt") or file.suffix == ".safetensors"
 
 
 def _write(folder: Path, saved: Saved) -> None:
@@ -93,6 +108,23 @@ def load(
     symmetries: Sequence[Symmetry] | None,
 ) -> Saved:
     content = _content(folder)
+    try:
+        return _rebuilt(folder, content, module, radius, symmetries)
+    except (KeyError, TypeError, AttributeError, RuntimeError) as why:
+        told = " ".join(str(why).split())
+        raise ValueError(
+            f"{folder} cannot be rebuilt ({type(why).__name__}: {told:.300}): model.json is "
+            "damaged, or the modules passed to load are others than those that were saved"
+        ) from why
+
+
+def _rebuilt(
+    folder: Path,
+    content: Mapping[str, Any],
+    module: Callable[..., Tensor] | None,
+    radius: Radius | None,
+    symmetries: Sequence[Symmetry] | None,
+) -> Saved:
     base = _base(folder, content["base"], module)
     estimator = radius if radius is not None else _radius(folder, content["radius"])
     base.load_state_dict(_tensors(folder, "base", content))

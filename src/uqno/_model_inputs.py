@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from uqno.conformal import checks
 from uqno.operators import FNO, GINO, Operator
 from uqno.training.samples import Data, Sample
 
@@ -54,13 +55,24 @@ def as_batch(
     dimensions: of the grids that the model was fitted on; None for geometries.
     """
     if isinstance(a, Mapping):
+        if "a" not in a and dimensions is not None:
+            raise ValueError(
+                f"this model is of functions on grids of {dimensions} dimensions: the sample needs "
+                f"the field a, it has {', '.join(sorted(a)) or 'none'}"
+            )
+        if "a" not in a and "points" not in a:
+            raise ValueError(
+                f"the sample needs the field points, it has {', '.join(sorted(a)) or 'none'}"
+            )
         if isinstance(operator.module, GINO) and "grid_neighbours" not in a:
             a = operator.module.prepare_geometry(a)
         if "a" not in a or a["a"].ndim == _of_grids(dimensions) + 1:
             batch = operator.collate([a])
             return {n: f for n, f in batch.items() if n != "u"}, True
         return {n: f for n, f in a.items() if n != "u"}, False
-    tensor = a if isinstance(a, Tensor) else torch.from_numpy(np.asarray(a))
+    if isinstance(a, Tensor) and a.is_complex():
+        a = a.numpy(force=True)  # to be refused like an array
+    tensor = a if isinstance(a, Tensor) else torch.from_numpy(checks.real("a", "the function", a))
     parameter = next(operator.parameters(), torch.empty(0))
     tensor = tensor.to(parameter.device, parameter.dtype)
     d = _of_grids(dimensions)
@@ -69,6 +81,8 @@ def as_batch(
             f"a has shape {tuple(tensor.shape)}, expected (channel, *grid) or (batch, channel, "
             f"*grid) with {d} grid dimensions"
         )
+    if 0 in tensor.shape:
+        raise ValueError(f"a has shape {tuple(tensor.shape)}: expected at least one function")
     single = tensor.ndim == d + 1
     return {"a": tensor[None] if single else tensor}, single
 
@@ -100,12 +114,21 @@ def places(
             f"{type(module).__name__} answers on the grid of a only: use uqno.operators.FNO as "
             "base to predict at other points"
         )
-    if isinstance(at, int) or _is_shape(at):
-        shape = (at,) * (a.ndim - 2) if isinstance(at, int) else tuple(at)
+    if isinstance(at, int | np.integer) or _is_shape(at):
+        shape = (int(at),) * (a.ndim - 2) if isinstance(at, int | np.integer) else tuple(at)
+        if len(shape) != a.ndim - 2 or min(shape) < 1:
+            raise ValueError(
+                f"at = {at} is no resolution of {a.ndim - 2} dimensions: give one number for all, "
+                "or one a dimension, at least 1"
+            )
         axes = tuple(axis(j, int(n)) for j, n in enumerate(shape))
         mesh = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
         return {"points": torch.from_numpy(mesh).to(a)}, axes
-    points = torch.as_tensor(np.asarray(at)).to(a)
+    points = torch.as_tensor(checks.real("at", "the points", at)).to(a)
+    if points.ndim != 2 or points.shape[1] != a.ndim - 2 or not len(points):
+        raise ValueError(
+            f"at has shape {tuple(points.shape)}: expected (points, {a.ndim - 2}), and points"
+        )
     return {"points": points}, points.cpu().numpy()
 
 

@@ -166,6 +166,11 @@ class Band:
 
     def coverage(self, u: Any) -> float | Reals:
         """μ{x : u(x) in the band}, a share: a float for one function, (functions,) for a batch."""
+        if self.calibration.weighted and self.weights is None:
+            raise ValueError(
+                "the band was calibrated by weights and has none: give them with "
+                "dataclasses.replace(band, weights=...), or predict from a sample that has them"
+            )
         error, spread = self._error(u), self.spread
         if not self.is_batch:
             error, spread = error[np.newaxis], spread[np.newaxis]
@@ -196,11 +201,11 @@ class Band:
         """The guarantee in one line; `guarantee` is the whole of it."""
         c = self.calibration
         what = "weighted" if c.weighted else c.sampling
-        part = f"covers ≥ {words.percent(1 - c.alpha)} of {words.DOMAIN[what]}"
+        part = f"covers ≥ {words.rest(c.alpha)} of {words.DOMAIN[what]}"
         if c.confidence is None:
-            return f"{part} with probability ≥ {words.percent(1 - c.delta)}"
+            return f"{part} with probability ≥ {words.rest(c.delta)}"
         return (
-            f"{part} for ≥ {words.percent(1 - c.delta)} of new functions, "
+            f"{part} for ≥ {words.rest(c.delta)} of new functions, "
             f"confidence {words.percent(c.confidence)}"
         )
 

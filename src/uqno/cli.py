@@ -135,6 +135,7 @@ def calibrate(
     from uqno.conformal.words import rounded_up
     from uqno.data.files import open_calibration, write_whole
 
+    _keep_input(file, to)
     with (
         progress_bar("calibrating", quiet=as_json) as advance,
         open_calibration(file, advance) as data,
@@ -181,6 +182,7 @@ def predict(
     writers = {".nc": "to_netcdf", ".npz": "to_npz", ".vtp": "to_vtk", ".vtr": "to_vtk"}
     if to.suffix not in writers:
         raise ValueError(f"--out {to} must end in one of {', '.join(writers)}")
+    _keep_input(file, to)
     where = None if at is None else _resolution(at) or read_points(at)
     fields = read_arrays(file)
     from uqno.model import UQNO
@@ -203,11 +205,20 @@ def predict(
     out.print(f"written to {escape(str(to))}", soft_wrap=True)
 
 
+def _keep_input(file: Path, to: Path) -> None:
+    if file.resolve() == to.resolve():
+        raise ValueError(f"--out {to} is the file that is read: choose another name")
+    if not to.name:
+        raise ValueError("--out needs the name of a file")
+
+
 def _resolution(at: str) -> tuple[int, ...] | int | None:
     parts = at.split(",")
     if not all(p.strip().isdigit() for p in parts):
         return None
     sizes = tuple(int(p) for p in parts)
+    if 0 in sizes:
+        raise ValueError(f"--at {at}: a resolution is at least 1 along every axis")
     return sizes[0] if len(sizes) == 1 else sizes
 
 

@@ -8,8 +8,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import tee
 from pathlib import Path
@@ -26,7 +28,8 @@ from uqno._model_files import Saved
 from uqno._model_folds import as_crossfits, out_of_fold, residuals_of, train_folds
 from uqno._model_inputs import Places, as_batch, batches, fingerprint, places
 from uqno.band import Band
-from uqno.conformal import Calibration, calibrate_all
+from uqno.conformal import Calibration, calibrate_all, checks
+from uqno.data.files import write_whole
 from uqno.operators import FNO, GINO, Operator
 from uqno.operators.symmetry import Symmetry, augmentation
 from uqno.radius import QuantileRadius, Radius
@@ -109,6 +112,9 @@ class UQNO:
         training: of `uqno.training.fit`: batch_size, learning_rate, precision, progress, …
         """
         folder = None if folder is None else Path(folder)
+        if not len(train):
+            raise ValueError("there are no functions to train on: `train` is empty")
+        seen = [fingerprint(train[i]) for i in range(len(train))]
         self.dimensions = train[0]["a"].ndim - 1 if "a" in train[0] else None
 
         def options(part: str, epochs: int) -> dict[str, Any]:
@@ -123,6 +129,10 @@ class UQNO:
         }
         if self.members > 1 and crossfit is None:
             raise ValueError(f"members = {self.members} needs crossfit=2 or more folds, not None")
+        if folder is not None:
+            _refuse_other_functions(folder / "functions.json", seen, resume)
+        # From here on weights change: a fit that fails leaves no calibration of other weights.
+        self.fitted, self.calibrations = False, ()
         if self.folds:
             residuals = out_of_fold(self.base, train, self.folds)
         elif self.trained:
@@ -139,8 +149,7 @@ class UQNO:
         log.info("training the radius on %d residuals", len(residuals))
         radius_options = options("radius", epochs if radius_epochs is None else radius_epochs)
         self.radius.fit(self.base, residuals, Options(radius_options, seed))
-        self.fitted, self.calibrations = True, ()
-        self.seen = frozenset(fingerprint(train[i]) for i in range(len(train)))
+        self.fitted, self.seen = True, frozenset(seen)
         return self
 
     # --- 3. calibrate λ̂ ---------------------------------------------------------------------
@@ -163,7 +172,8 @@ class UQNO:
         """
         self._need_fit("calibrate")
         self._refuse_seen(data)
-        several = not (isinstance(alpha, float | int) and isinstance(delta, float | int))
+        checks.functions(len(data))
+        several = isinstance(alpha, Iterable) or isinstance(delta, Iterable)
         error, radius, mu = tee(self.scored(data, batch_size, weights), 3)
         self.calibrations = calibrate_all(
             (e for e, _, _ in error),
@@ -183,6 +193,11 @@ class UQNO:
         """(error, radius, weights), each (points,), function by function."""
         for samples, batch in batches(self.base.operator, data, batch_size):
             estimate = self._estimate(batch)
+            if batch["u"].shape != estimate.center.shape:
+                raise ValueError(
+                    f"u has shape {tuple(samples[0]['u'].shape)}, the prediction "
+                    f"{tuple(estimate.center.shape[1:])}, (channel, *points): expected the same"
+                )
             # In double, as a Band compares: a float32 difference moves points over the edge.
             error = pointwise_error(batch["u"].double() - estimate.center.double())
             for i, sample in enumerate(samples):
@@ -248,14 +263,15 @@ class UQNO:
         ]
         center = torch.cat([p.center for p in parts]).cpu().numpy()
         spread = torch.cat([p.radius for p in parts]).cpu().numpy()
-        if isinstance(at, int) or (isinstance(at, Sequence) and at):
+        if isinstance(at, int | np.integer) or (isinstance(at, Sequence) and at):
             shape = tuple(len(x) for x in coordinates)
             center, spread = center.reshape(*center.shape[:2], *shape), spread.reshape(-1, *shape)
         # Coverage is counted as it was calibrated: by the weights, or by points.
         counted = calibration.weighted and at is None and "weights" in fields
-        weights = fields["weights"][0].cpu().numpy() if counted else None
+        weights = fields["weights"].cpu().numpy() if counted else None
         if single:
             center, spread = center[0], spread[0]
+            weights = None if weights is None else weights[0]
         return Band(center, spread, calibration, coordinates, triangles, weights)
 
     def predict_fields(
@@ -361,10 +377,23 @@ def _is_trained(base: Callable[..., Tensor], operator: Operator) -> bool:
     return operator.prepared if isinstance(operator.module, FNO | GINO) else True
 
 
+def _refuse_other_functions(file: Path, seen: Sequence[str], resume: bool) -> None:
+    """A fit goes on with its own functions, for these are the ones refused in calibration."""
+    wanted = json.dumps({"sha256": hashlib.sha256("".join(seen).encode()).hexdigest()})
+    begun = any(file.parent.rglob("last.safetensors"))
+    if begun and file.is_file() and file.read_text(encoding="utf8") != wanted:
+        raise ValueError(
+            f"{file.parent} was trained on other functions: go on with the same ones, or give "
+            "another folder"
+        )
+    if not begun or (resume and not file.is_file()):
+        write_whole(file, lambda aside: aside.write_text(wanted, encoding="utf8"))
+
+
 def _levels(alpha: Level, delta: Level) -> list[tuple[float, float]]:
     """Pairs (α, δ); a single value goes with each of several others."""
-    alphas = [alpha] if isinstance(alpha, float | int) else list(alpha)
-    deltas = [delta] if isinstance(delta, float | int) else list(delta)
+    alphas = list(alpha) if isinstance(alpha, Iterable) else [alpha]
+    deltas = list(delta) if isinstance(delta, Iterable) else [delta]
     if len(alphas) == 1:
         alphas *= len(deltas)
     if len(deltas) == 1:

@@ -79,6 +79,9 @@ def test_bad_input(error, radius, more, said):
         ({"weights": 1.0}, "one number a point, got 1.0"),
         ({"ranks": (3, 28)}, "must be a uqno.conformal.Ranks"),
         ({"ranks": Ranks(8, 29), "weights": np.ones(8)}, "leave ranks out"),
+        ({"ranks": Ranks(8, 29.0)}, "ranks.function = 29.0 must be a whole number"),
+        ({"ranks": Ranks(7.9, 29)}, "ranks.point = 7.9 must be a whole number"),
+        ({"weights": np.array([1e308] * 7 + [1.0])}, "have an infinite sum: divide them"),
     ],
 )
 def test_bad_weights_and_ranks(more, said):

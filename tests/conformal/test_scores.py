@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from uqno.conformal import coverage, function_scores, ratios, weighted_scores
+from uqno.conformal import calibrate, coverage, function_scores, ratios, weighted_scores
 from uqno.conformal.scores import LARGE, exact_sum, weighted_quantile
 
 
@@ -181,6 +181,15 @@ def test_decimal_weights_reach_a_decimal_share():
     values = np.array([1.0, 2.0, 3.0])
     assert weighted_quantile(values, np.array([0.5, 0.4, 0.1]), Fraction(9, 10)) == 2.0
     assert weighted_quantile(values, np.array([0.5, 0.39, 0.11]), Fraction(9, 10)) == 3.0
+
+
+def test_coverage_is_not_an_ulp_below_the_share():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        weights = rng.integers(1, 10, 20) / 10
+        errors = np.abs(rng.normal(size=(9, 20)))
+        found = calibrate(errors, np.ones((9, 20)), 0.1, 0.1, weights=weights)
+        assert (coverage(errors, np.ones((9, 20)), found.scale, weights) >= 0.9).all()
 
 
 def test_weights_shared_or_one_set_a_function():

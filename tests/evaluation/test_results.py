@@ -1,6 +1,7 @@
 """The record: what is written is read again, and nothing else is taken for it."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -54,6 +55,11 @@ def test_what_is_no_record_is_refused_by_name(made, tmp_path):
             "lacks task",
         ),
         (json.dumps({**json.loads(text), "rows": [1]}), r"rows\[0\] must be an object, got int"),
+        (json.dumps({**json.loads(text), "rows": 3}), "rows must be a list, got int"),
+        (json.dumps({**json.loads(text), "paper": None}), "paper must be a list, got NoneType"),
+        (json.dumps({**json.loads(text), "settings": None}), "settings must be an object"),
+        (re.sub('"bandwidth":[^,]*', '"bandwidth":"wide"', text, count=1), "is 'wide', expected a"),
+        (re.sub('"bandwidth":[^,]*', '"bandwidth":NaN', text, count=1), "is nan, expected a num"),
     ]:
         path.write_text(content)
         with pytest.raises(ValueError, match=f"results.json.*{why}"):
@@ -81,7 +87,7 @@ def test_a_record_from_before_there_were_cars_is_read(made, tmp_path):
 def test_what_json_cannot_hold_is_refused_before_the_file_is_touched(made, tmp_path):
     path = tmp_path / "results.json"
     path.write_text("old")
-    bad = {**made, "rows": [{**made["rows"][0], "bandwidth": float("nan")}]}
+    bad = {**made, "rows": [{**made["rows"][0], "coverage": float("nan")}]}
     with pytest.raises(ValueError, match="nan cannot be written"):
         results.write(path, bad)
     assert path.read_text() == "old"

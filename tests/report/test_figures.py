@@ -1,5 +1,6 @@
 """Every figure shows the record's own numbers, whole and legible, whatever part is missing."""
 
+import json
 import subprocess
 import sys
 from itertools import combinations
@@ -184,6 +185,12 @@ def test_the_tradeoff_is_the_curves(made):
         bottom = min(line.get_ydata().min() for line in ax.lines)
         assert ax.get_yscale() == "log"
         assert ax.get_ylim()[0] < bottom < top < ax.get_ylim()[1]
+
+
+def test_labels_with_dollars_are_no_formulas(made, tmp_path):
+    spoilt = json.loads(json.dumps(made).replace("UQNO (ours)", "a $x^{$"))
+    assert spoilt != made
+    assert figures.draw_all(spoilt, tmp_path)
 
 
 def test_every_panel_has_its_own_tick_labels(made):

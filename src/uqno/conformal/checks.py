@@ -75,6 +75,8 @@ def own_ranks(ranks: Any, weighted: bool) -> None:
         raise ValueError(f"ranks = {ranks!r} must be a uqno.conformal.Ranks(point, function)")
     if weighted:
         raise ValueError("ranks are counts of points, which weights replace: leave ranks out")
+    count("ranks.point", ranks.point)
+    count("ranks.function", ranks.function)
 
 
 def levels(pairs: list[Any]) -> None:
@@ -231,4 +233,7 @@ def weights(where: str, values: Any, points: int) -> NDArray[np.float64]:
     first_bad("weights", where, w, w < 0, "weights are areas or shares: none may be negative")
     if not w.any():
         raise ValueError(f"weights of {where} sum to zero: at least one point must count")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(w.sum()):
+            raise ValueError(f"weights of {where} have an infinite sum: divide them by the largest")
     return w

@@ -197,7 +197,7 @@ class IidStream:
     request: Request
 
     def point_ranks(self, m: int) -> Integers:
-        return np.unique(ladder(m, self.request.alpha))
+        return np.unique([*ladder(m, self.request.alpha), m])
 
     def largest(self) -> None:
         return None

@@ -100,6 +100,8 @@ def guarantee(c: Calibration) -> str:
         said += ", that how finely a function is observed is part of its draw"
         if c.sampling != "grid":
             said += f" and a new one is observed at no fewer than {c.points} points"
+    if c.sampling == "grid":
+        unsaid += "about other points than those functions are calibrated at, "
     return (
         f"{said}, whatever the law and however good the model; nothing is promised {unsaid}about "
         "which points are missed, about functions picked for their input, or about data of "

@@ -210,6 +210,8 @@ PARTS: Final[dict[str, Any]] = {
     "paper": Quoted,
     "unit": Unit,
 }
+SINGLE_PARTS: Final = ("panel", "section", "unit")
+NUMBERS: Final = ("alpha", "delta", "bandwidth", "bandwidth_in_unit", "calibration_percentage")
 # What records did not have before there were cars.
 ADDED_TO_ROWS: Final = (
     "bandwidth_in_unit",
@@ -400,13 +402,23 @@ def _check_format(path: str | Path, content: Any) -> None:
 
 def _check_parts(path: str | Path, content: Any) -> None:
     _complete(path, "the record", content, Results)
+    if not isinstance(content["settings"], dict):
+        raise ValueError(f"{path}: settings must be an object")
     for name, kind in PARTS.items():
         part = content[name]
-        listed = enumerate(part) if isinstance(part, list) else ()
-        for i, one in listed:
+        if name in SINGLE_PARTS:
+            if part is not None:
+                _complete(path, name, part, kind)
+            continue
+        if not isinstance(part, list):
+            raise ValueError(f"{path}: {name} must be a list, got {type(part).__name__}")
+        for i, one in enumerate(part):
             _complete(path, f"{name}[{i}]", one, kind)
-        if isinstance(part, dict):
-            _complete(path, name, part, kind)
+    for i, row in enumerate(content["rows"]):
+        for key in NUMBERS:
+            value = row[key]
+            if value is not None and not (isinstance(value, int | float) and isfinite(value)):
+                raise ValueError(f"{path}: {key} of rows[{i}] is {value!r:.40}, expected a number")
 
 
 def _complete(path: str | Path, where: str, part: Any, kind: Any) -> None:

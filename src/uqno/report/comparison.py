@@ -22,7 +22,7 @@ from uqno._band_plot import INSIDE, LARGE, OUTSIDE, SMALL, light, vertex_cells
 from uqno.conformal import words
 from uqno.evaluation.results import Panel, PanelMethod, Results
 from uqno.evaluation.table import percent
-from uqno.report.style import scientific, sheet
+from uqno.report.style import scientific, sheet, verbatim
 
 Array = NDArray[Any]
 Draw = Callable[[Any, Array, Any, Normalize], ScalarMappable]
@@ -77,13 +77,13 @@ def _error_scale(first: PanelMethod) -> Normalize:
 def _error_title(methods: Sequence[PanelMethod]) -> str:
     """Whose error it is, where predictions differ."""
     same = all(np.array_equal(m["error"], methods[0]["error"]) for m in methods)
-    return "true error" if same else f"true error of\n{methods[0]['label']}"
+    return "true error" if same else f"true error of\n{verbatim(methods[0]['label'])}"
 
 
 def _method_maps(draw: Draw, above: Any, below: Any, one: PanelMethod, norm: Normalize) -> None:
     error, radius = np.asarray(one["error"]), np.asarray(one["radius"])
     draw(above, radius, "cividis", norm)
-    label = one["label"] + ("" if one["calibrated"] else ", raw")
+    label = verbatim(one["label"]) + ("" if one["calibrated"] else ", raw")
     above.set_title(fill(label, 18), fontsize=SMALL + 1)
     inside = (error <= radius).astype(float)
     draw(below, inside, ListedColormap([OUTSIDE, INSIDE]), BoundaryNorm([-0.5, 0.5, 1.5], 2))

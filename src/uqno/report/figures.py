@@ -35,6 +35,7 @@ from uqno.report.style import (
     shades,
     sheet,
     stretch,
+    verbatim,
 )
 
 DPI: Final = 110
@@ -162,11 +163,11 @@ def _without_bandwidth(ax: Any, rows: Sequence[Row]) -> None:
 
 def _bandwidth_keys(rows: Sequence[Row], quoted: Sequence[Quoted]) -> list[Any]:
     """Every method once, then what the three kinds of marker and the shade mean."""
-    labels = {r["method"]: r["label"] for r in reversed(rows)}
+    labels = {r["method"]: verbatim(r["label"]) for r in reversed(rows)}
     methods = dict.fromkeys(r["method"] for r in rows)
     keys = [Line2D([], [], label=labels[m], **_mark(look(m), "calibrated")) for m in methods]
     for m in dict.fromkeys(q["method"] for q in quoted if q["method"] not in labels):
-        keys.append(Line2D([], [], label=LABELS.get(m, m), **_mark(look(m), "paper")))
+        keys.append(Line2D([], [], label=verbatim(LABELS.get(m, m)), **_mark(look(m), "paper")))
     kinds = {"calibrated": "calibrated", "raw": "raw"}
     kinds |= {"paper": "paper's table"} if quoted else {}
     grey = Look("#999999", "o")
@@ -190,7 +191,7 @@ def tradeoff(results: Results) -> Figure | None:
             known = np.array([p for p in pairs if None not in p], dtype=float).reshape(-1, 2)
             ax.plot(*known.T, color=colour, ls=line, marker=marker, ms=7, lw=2,
                     label=f"α = {curve['alpha']:g}")  # fmt: skip
-        _finish_curves(ax, LABELS.get(method, method), "calibration percentage [%]")
+        _finish_curves(ax, verbatim(LABELS.get(method, method)), "calibration percentage [%]")
         ax.set_yscale("log")  # the widest bands are ten times the others
     shares = [p for c in curves for p in c["calibration_percentage"] if p is not None]
     first = next(iter(panels.values()))
@@ -219,7 +220,7 @@ def actual_against_target(results: Results) -> Figure | None:
             label = f"α = {one['alpha']:g}"
             ax.errorbar(x, y, bars, color=colour, ls="", marker=marker, ms=7, lw=1.6, label=label)
         stretch(ax.yaxis)
-        _finish_curves(ax, LABELS.get(method, method), "target 1 − δ [%]")
+        _finish_curves(ax, verbatim(LABELS.get(method, method)), "target 1 − δ [%]")
         ax.set(xlim=(lowest, TOP), ylim=(lowest, TOP))
     next(iter(panels.values())).set_ylabel("calibration percentage [%]")
     _shared_legend(made, panels)
@@ -321,7 +322,7 @@ def _bars(ax: Any, rows: Sequence[Ablated], widest: float) -> None:
         told = "infeasible" if width is None else number(width)
         told += "" if row["ratio"] is None else f"  ({row['ratio']:.2f} ×)"
         ax.text((width or 0) + 0.012 * widest, i, told, va="center", fontsize=SMALL)
-    ax.set_yticks(range(len(rows)), labels=[row["label"] for row in rows])
+    ax.set_yticks(range(len(rows)), labels=[verbatim(row["label"]) for row in rows])
     ax.invert_yaxis()
     ax.set_xlim(0, 1.4 * widest)
     plain(ax)

@@ -51,6 +51,11 @@ def look(method: str) -> Look:
     return LOOKS.get(method, OTHER)
 
 
+def verbatim(words: str) -> str:
+    """Words of a record as they are: between two dollar signs matplotlib would see a formula."""
+    return words.replace("$", r"\$")
+
+
 def shades(count: int) -> list[tuple[Any, str, str]]:
     """(colour, line style, marker) for each of several α, dark to light; not yet too light."""
     levels = np.linspace(0.0, 0.82, max(count, 2))[:count]
