@@ -382,3 +382,14 @@ def test_a_calibration_is_frozen_and_says_when():
     assert cal.created.endswith("+00:00")
     with pytest.raises(AttributeError):
         cal.scale = 1.0
+
+
+def test_a_stream_at_a_rank_above_the_ladder():
+    """α so near to 1 that the point rank lies beyond the ladder that a stream keeps."""
+    rng = np.random.default_rng(0)
+    error, radius = rng.normal(size=(99, 1000)), np.ones((99, 1000))
+    level = (0.999, 0.010000001, "iid")
+    whole = calibrate(error, radius, *level)
+    stream = calibrate(iter(error), iter(radius), *level)
+    assert stream.ranks == Ranks(1000, whole.ranks.function)  # the largest: valid, if wider
+    assert stream.scale > whole.scale
