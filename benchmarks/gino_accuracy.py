@@ -3,7 +3,7 @@
 380 cars to train on and 111 to test, those of `uqno run cars --preset standard`; ours is the base
 operator of that preset. Theirs has as many weights in its blocks and about as many edges, the same
 loss, optimiser, schedule and mirrored cars, and as many epochs as fit into the time that ours took,
-one car a step, as it takes one geometry at a time. Three trainings, of some minutes each.
+one car a step, as it takes one geometry at a time. Three trainings, of five to ten minutes.
 """
 
 import copy

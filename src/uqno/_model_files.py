@@ -66,8 +66,9 @@ def save(folder: Path, saved: Saved) -> None:
                 os.replace(old, folder)
             raise
     finally:
-        for left in (aside, old):
-            shutil.rmtree(left, ignore_errors=True)
+        shutil.rmtree(aside, ignore_errors=True)
+        if folder.exists():  # else the old model is all there is
+            shutil.rmtree(old, ignore_errors=True)
 
 
 def _is_ours(file: Path) -> bool:

@@ -7,6 +7,7 @@ Files are data: nothing is unpickled.
 
 from __future__ import annotations
 
+import json
 import os
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
@@ -293,6 +294,17 @@ def _are_numbers(line: str) -> bool:
         return all(np.isfinite(float(x)) for x in line.split(","))
     except ValueError:
         return False
+
+
+def read_object(path: Path, remedy: str) -> dict[str, Any]:
+    """The JSON object in a file; a ValueError names a damaged file and what to do about it."""
+    try:
+        told = json.loads(path.read_text(encoding="utf8"))
+    except (OSError, ValueError) as why:
+        raise ValueError(f"{path} is damaged ({why}): {remedy}") from None
+    if not isinstance(told, dict):
+        raise ValueError(f"{path} is damaged, it holds {told!r:.40}: {remedy}")
+    return told
 
 
 def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqno.conformal.planning import plan
-from uqno.data.files import write_whole
+from uqno.data.files import read_object, write_whole
 from uqno.evaluation import metrics, results
 from uqno.evaluation.methods import Job, Workshop, epochs_done
 from uqno.evaluation.presets import Settings
@@ -96,7 +96,9 @@ class Run:
     def told(self, name: str) -> list[dict[str, Any]]:
         """What scoring a chunk told beside its profile: seconds, and for nppc `explained`."""
         files = (self.chunk_file(name, c).with_suffix(".json") for c in self.chunks())
-        return [_read_told(file) for file in files]
+        return [
+            read_object(file, f"remove it and {file.stem}.npz, and run again") for file in files
+        ]
 
     @property
     def levels(self) -> list[float]:
@@ -109,19 +111,6 @@ class Run:
         s, points = self.settings, self.task.points
         levels = {(a, d) for a in self.levels for d in (s.delta, *DELTAS)}
         return rungs(points, metrics.ranks_needed(points, s.calibration, sorted(levels)))
-
-
-def _read_told(file: Path) -> dict[str, Any]:
-    try:
-        told = json.loads(file.read_text(encoding="utf8"))
-        if not isinstance(told, dict):
-            raise ValueError(f"it holds {told!r:.40}")
-    except (OSError, ValueError) as why:
-        scored = file.with_suffix(".npz")
-        raise ValueError(
-            f"{file} is damaged ({why}): remove it and {scored.name}, and run again"
-        ) from None
-    return told
 
 
 def is_done(made: Run) -> bool:

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from uqno import __version__
 from uqno.data.cars import bodies, shapes, solver
 from uqno.data.cars.case import Settings
-from uqno.data.files import read_arrays, write_whole
+from uqno.data.files import read_arrays, read_object, write_whole
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class Folder:
             raise ValueError(
                 f"{path} is no folder of cars: it has no set.json; make one with uqno data cars"
             )
-        told = _read_json(file, "choose another folder")
+        told = read_object(file, "choose another folder")
         if told.get("version") != RECIPE_VERSION:
             raise ValueError(
                 f"{path} was made by recipe version {told.get('version')}, this library makes "
@@ -116,7 +116,7 @@ class Folder:
         again = "remove it, and the car is tried again"
         files = sorted(f for f in self.path.glob("refused/*.json") if _is_index(f))
         return {
-            int(file.stem): str(_read_json(file, again).get("reason", "unknown"))
+            int(file.stem): str(read_object(file, again).get("reason", "unknown"))
             for file in files
             if int(file.stem) <= last
         }
@@ -282,16 +282,6 @@ def _alone(path: Path) -> Iterator[None]:
 
 def _is_index(file: Path) -> bool:
     return file.stem.isdigit()
-
-
-def _read_json(path: Path, remedy: str) -> dict[str, Any]:
-    try:
-        told = json.loads(path.read_text(encoding="utf8"))
-    except ValueError as why:
-        raise ValueError(f"{path} is damaged ({why}): {remedy}") from None
-    if not isinstance(told, dict):
-        raise ValueError(f"{path} is damaged, it holds {told!r:.40}: {remedy}")
-    return told
 
 
 def _write_json(path: Path, told: dict[str, Any]) -> None:
