@@ -300,6 +300,16 @@ def test_a_missing_set_and_too_few_cars_are_named_with_the_remedy(tmp_path, monk
     assert not (tmp_path / "run").exists()
 
 
+def test_an_ensemble_of_the_same_operators_has_the_same_centre(finished):
+    """Without symmetries the members of ours are a deep ensemble: only E differs."""
+    made, _, _ = finished
+    assert not list((made.folder / "radius" / "ensemble").rglob("member-*"))
+    sample = made.task.held()[0]
+    ours, theirs = (loaded(made, name).estimate(sample) for name in ("uqno", "ensemble"))
+    assert np.allclose(ours.center, theirs.center, rtol=1e-5)
+    assert not np.allclose(ours.radius, theirs.radius)
+
+
 def test_shapenet_is_a_source_too(tmp_path):
     """Of its own frame: as here x is along, and the training cars are those of train.txt."""
     train = tuple(f"a{i}" for i in range(9))

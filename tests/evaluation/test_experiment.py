@@ -190,6 +190,35 @@ def test_jobs_cover_what_methods_need():
     }
 
 
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("spread", [True, False])
+@pytest.mark.parametrize("committee", [1, 2, 5])
+def test_the_ablation_shows_models_that_are_trained_and_differ(symmetric, spread, committee):
+    settings = replace(DarcySettings(), symmetric=symmetric, spread=spread, committee=committee)
+    steps = ladder(settings)
+    made_of = [(model, ranks) for *_, model, ranks in steps]
+    assert len(set(made_of)) == len(steps)
+    shown = {model for model, _ in made_of}
+    assert shown <= set(trained(settings)) <= shown | set(settings.methods)
+    names = [name for name, *_ in steps]
+    assert len(set(names)) == len(names)
+    assert ("symmetries" in names) == symmetric
+    (ours,) = [step for step in steps if step[0] == "ours"]
+    assert ours[1].endswith(": ours")
+
+
+def test_without_symmetries_operators_that_differ_in_them_are_trained_once():
+    settings = replace(DarcySettings(), symmetric=False, committee=5, members=5)
+    every = {job.name: job for job in jobs(settings)}
+    assert not [name for name in every if name.startswith("operator/") and "symmetric" in name]
+    committee = tuple(f"operator/plain{k}" for k in ("", "-2", "-3", "-4", "-5"))
+    assert every["model/uqno"].needs == every["model/ensemble"].needs == committee
+    assert every["model/ensemble"].fits == {}
+    fewer = {job.name: job for job in jobs(replace(settings, committee=4))}
+    assert len(fewer["model/ensemble"].fits) == 4
+    assert fewer["model/ensemble"].needs == ("operator/plain",)
+
+
 def test_networks_of_errors_have_epochs_of_their_own(tmp_path):
     settings = replace(
         TINY, epochs=4, radius_share=0.5, methods=("uqno-paper", "ensemble"), ablation=False

@@ -96,5 +96,8 @@ def test_a_record_is_plain_and_complete():
     assert record["alphas"] == [0.1, 0.02]
     for settings in (DarcySettings(), CarSettings()):
         assert recorded(settings.task, settings.record()) == settings
+    older = PRESETS["cars"]["standard"].record()
+    del older["symmetric"]
+    assert recorded("cars", older).symmetric  # all runs were, before it was a setting
     with pytest.raises(ValueError, match="'weather' is not known: expected one of darcy, cars"):
         recorded("weather", {})

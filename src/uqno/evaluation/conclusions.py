@@ -114,17 +114,17 @@ def _calibrated(made: Run, held: Profile, alpha: float, sampling: str) -> metric
     )
 
 
-LADDER = (
-    # (name, what it is, model, ranks): one ingredient after the other, then each left out alone.
+Step = tuple[str, str, str, str]
+"""Of the ablation: its name, what it is, the model, the ranks."""
+
+TO_OUT_OF_FOLD: tuple[Step, ...] = (
     ("paper", "the paper's recipe", "uqno-paper", "hoeffding"),
     ("best-t", "its ranks at the best t", "uqno-paper", metrics.BEST_T),
     ("iid", "ranks for random points", "uqno-paper", "iid"),
     ("grid", "ranks for the grid", "uqno-paper", "grid"),
     ("out-of-fold", "+ out-of-fold residuals", "out-of-fold", "grid"),
-    ("symmetries", "+ symmetries", "no-spread", "grid"),
-    ("spread", "+ their spread for E", "full-variation", "grid"),
-    ("less-variation", "+ less variation of E", "single", "grid"),
-    ("ours", "+ mean of several operators: ours", "uqno", "grid"),
+)
+VARIANTS: tuple[Step, ...] = (
     ("ours-hoeffding", "ours, the paper's ranks", "uqno", "hoeffding"),
     ("ours-best-t", "ours, its ranks at the best t", "uqno", metrics.BEST_T),
     ("ours-iid", "ours, random points' ranks", "uqno", "iid"),
@@ -134,13 +134,25 @@ LADDER = (
 )
 
 
-def ladder(settings: Settings) -> tuple[tuple[str, str, str, str], ...]:
-    """The steps that differ: with one operator the last ingredient is the one before."""
+def ladder(settings: Settings) -> tuple[Step, ...]:
+    """One ingredient after the other, those that these settings have; then variants of ours."""
+    ingredients, variants = [], list(VARIANTS)
+    if settings.symmetric:
+        ingredients.append(("symmetries", "+ symmetries", "no-spread"))
+    if settings.symmetric and settings.spread:
+        ingredients.append(("spread", "+ their spread for E", "full-variation"))
+    ingredients.append(("less-variation", "+ less variation of E", "single"))
     if settings.committee > 1:
-        return LADDER
-    last = ("ours", "+ less variation of E: ours", "uqno", "grid")
-    steps = [step for step in LADDER if step[0] != "less-variation"]
-    return tuple(last if step[0] == "ours" else step for step in steps)
+        ingredients.append(("members", "+ mean of several operators", "uqno"))
+    if settings.committee > 1 and not settings.spread:
+        variants.append(("ours-spread", "ours, + their spread for E", "with-spread", "grid"))
+    *before, (_, last, _) = ingredients
+    return (
+        *TO_OUT_OF_FOLD,
+        *((*step, "grid") for step in before),
+        ("ours", f"{last}: ours", "uqno", "grid"),
+        *variants,
+    )
 
 
 def ablation(made: Run, profiles: dict[str, Profile]) -> list[results.Ablated]:

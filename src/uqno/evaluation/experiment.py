@@ -69,8 +69,9 @@ def estimate(made: Run, workers: int | None = None) -> float:
     s, task = made.settings, made.task
     every = jobs(s)
     untrained = sum(job.work for job in every) - made.progress(every)
+    images = max(1, len(made.workshop().symmetries))
     passes = sum(
-        METHODS[name].passes(len(task.symmetries), s.committee) * len(chunk)
+        METHODS[name].passes(images, s.committee) * len(chunk)
         for name in trained(s)
         for chunk in made.chunks()
         if not made.is_scored(name, chunk)

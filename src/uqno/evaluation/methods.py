@@ -54,7 +54,8 @@ class Workshop:
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        return self.task.symmetries
+        """Those that ours uses."""
+        return self.task.symmetries if self.settings.symmetric else ()
 
     @cached_property
     def train(self) -> Data:
@@ -66,6 +67,7 @@ class Workshop:
     def cross(self, name: str) -> CrossFit:
         """Operators on all the training functions and on all folds but one: `plain`, `symmetric`,
         and `symmetric-2`, … from other weights and on other folds."""
+        name = without_symmetries(name, self.settings)
         kind, _, number = name.partition("-")
         seed = self.settings.seed
         return crossfit(
@@ -83,11 +85,18 @@ class Workshop:
         """Those whose operators' mean is Ĝ in ours."""
         return [self.cross(name) for name in committee(self.settings)]
 
+    def other_members(self) -> list[Operator] | None:
+        """Of the ensemble, where they are those of ours; None where it trains its own."""
+        if not shares_members(self.settings):
+            return None
+        return [found.operator for found in self.committee()[1 : self.settings.members]]
+
     def single(self, name: str) -> Operator:
         """One operator: on the first half, or on all the training functions with dropout."""
+        name = without_symmetries(name, self.settings)
         of_all = name == "dropout"
         symmetries = self.symmetries if name.startswith("half-symmetric") else ()
-        seed = self.settings.seed + (1 if name == "half-symmetric-2" else 0)
+        seed = self.settings.seed + (1 if name.endswith("-2") else 0)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             operator = as_operator(self.task.network(self.settings.dropout if of_all else 0.0))
@@ -157,7 +166,8 @@ class Work(NamedTuple):
 class Method:
     """What a method is made of.
 
-    operators: names of the shared ones it needs, the first is its base; COMMITTEE for several.
+    operators: names of the shared ones it needs, the first is its base; COMMITTEE for those of
+        ours, MEMBERS for those of the ensemble.
     make: the model before `fit`.
     fits: {folder of a fit of its own: what it takes}.
     passes: networks that a prediction takes, of so many symmetries and of a committee of so many;
@@ -189,6 +199,8 @@ def _no_fit(settings: Settings) -> dict[str, Work]:
 
 
 def _member_fits(settings: Settings) -> dict[str, Work]:
+    if shares_members(settings):
+        return {}
     work = Work(settings.train, settings.epochs)  # each is an operator like the base
     return {f"radius/member-{k}": work for k in range(1, settings.members)}
 
@@ -201,14 +213,14 @@ def _second_operator(workshop: Workshop) -> tuple[Any, ...]:
     return (Disagreement(workshop.single("half-symmetric-2")),)
 
 
-COMMITTEE = "committee"
+COMMITTEE, MEMBERS = "committee", "members"
 
 METHODS: Mapping[str, Method] = {
     # Ours, the default: out-of-fold residuals of all the training functions, symmetries, the mean
     # of several operators where functions are few, their spread for E, less variation of E.
     "uqno": Method(
         (COMMITTEE,),
-        lambda w: UQNO(w.committee(), symmetries=w.symmetries),
+        lambda w: UQNO(w.committee(), symmetries=w.symmetries, spread=w.settings.spread),
         _radius_fit,
         passes=lambda g, k: (k + 1) * g,
         raw=True,
@@ -242,8 +254,11 @@ METHODS: Mapping[str, Method] = {
         raw=True,
     ),
     "ensemble": Method(
-        ("plain",),
-        lambda w: UQNO(w.cross("plain").operator, EnsembleRadius(w.settings.members)),
+        ("plain", MEMBERS),
+        lambda w: UQNO(
+            w.cross("plain").operator,
+            EnsembleRadius(w.settings.members, operators=w.other_members()),
+        ),
         _member_fits,
         passes=lambda g, k: 5,
         raw=True,
@@ -270,7 +285,7 @@ METHODS: Mapping[str, Method] = {
     # Of the ablation alone. Ours with one operator, where it has several; see `same_as`.
     "single": Method(
         ("symmetric",),
-        lambda w: UQNO(w.cross("symmetric"), symmetries=w.symmetries),
+        lambda w: UQNO(w.cross("symmetric"), symmetries=w.symmetries, spread=w.settings.spread),
         _radius_fit,
         passes=lambda g, k: 2 * g,
     ),
@@ -287,6 +302,12 @@ METHODS: Mapping[str, Method] = {
         ),
         _radius_fit,
         passes=lambda g, k: 2 * g,
+    ),
+    "with-spread": Method(
+        (COMMITTEE,),
+        lambda w: UQNO(w.committee(), symmetries=w.symmetries),
+        _radius_fit,
+        passes=lambda g, k: (k + 1) * g,
     ),
     "full-variation": Method(
         ("symmetric",),
@@ -317,23 +338,26 @@ METHODS: Mapping[str, Method] = {
         features=_second_operator,
     ),
 }
-ABLATION = (
-    "single",
-    "out-of-fold",
-    "no-spread",
-    "full-variation",
-    "constant-symmetric",
-    "half-symmetric",
-    "disagreement",
-)
 
 
 def trained(settings: Settings) -> tuple[str, ...]:
     """The methods of a run, and those that its ablation needs."""
     names = dict.fromkeys(settings.methods)
     if settings.ablation:
-        names |= dict.fromkeys(("uqno", "uqno-paper", *ABLATION))
+        names |= dict.fromkeys(("uqno", "uqno-paper", *of_ablation(settings)))
     return tuple(dict.fromkeys(same_as(name, settings) for name in names))
+
+
+def of_ablation(settings: Settings) -> tuple[str, ...]:
+    """The methods that the ablation alone needs, those that differ with these settings."""
+    names = ["single", "out-of-fold", "constant-symmetric", "half-symmetric", "disagreement"]
+    if settings.symmetric:
+        names.append("no-spread")
+    if settings.symmetric and settings.spread:
+        names.append("full-variation")
+    if settings.committee > 1 and not settings.spread:
+        names.append("with-spread")
+    return tuple(names)
 
 
 def same_as(name: str, settings: Settings) -> str:
@@ -343,16 +367,33 @@ def same_as(name: str, settings: Settings) -> str:
 
 def committee(settings: Settings) -> tuple[str, ...]:
     """The shared operators whose mean is Ĝ in ours."""
-    return ("symmetric", *(f"symmetric-{k}" for k in range(2, settings.committee + 1)))
+    names = ("symmetric", *(f"symmetric-{k}" for k in range(2, settings.committee + 1)))
+    return tuple(without_symmetries(name, settings) for name in names)
+
+
+def without_symmetries(name: str, settings: Settings) -> str:
+    """The shared operator itself, or where ours uses no symmetries, the one that has none."""
+    if settings.symmetric:
+        return name
+    return name.replace("half-symmetric", "half").replace("symmetric", "plain")
+
+
+def shares_members(settings: Settings) -> bool:
+    """Whether the operators of ours are an ensemble, so that none has to be trained for it."""
+    return not settings.symmetric and settings.committee >= settings.members
 
 
 def needed(method: Method, settings: Settings) -> tuple[str, ...]:
     """The shared operators of a method, by name."""
-    return tuple(
-        name
-        for given in method.operators
-        for name in (committee(settings) if given == COMMITTEE else (given,))
-    )
+
+    def names(given: str) -> tuple[str, ...]:
+        if given == COMMITTEE:
+            return committee(settings)
+        if given == MEMBERS:
+            return committee(settings)[: settings.members] if shares_members(settings) else ()
+        return (without_symmetries(given, settings),)
+
+    return tuple(dict.fromkeys(name for given in method.operators for name in names(given)))
 
 
 # --- jobs -------------------------------------------------------------------------------------

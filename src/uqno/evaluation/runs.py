@@ -25,7 +25,7 @@ from uqno.conformal.planning import plan
 from uqno.data.files import read_object, write_whole
 from uqno.evaluation import metrics, results
 from uqno.evaluation.methods import Job, Workshop, epochs_done
-from uqno.evaluation.presets import Settings
+from uqno.evaluation.presets import OLDER, Settings
 from uqno.evaluation.profile import Profile, concatenate, rungs
 from uqno.evaluation.tasks.contract import Task
 from uqno.evaluation.tasks.registry import task_of
@@ -35,8 +35,6 @@ CHUNK = 50  # held-out functions a task
 DELTAS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3)
 # Settings that change no trained model: one folder may serve several of them.
 AFTER_TRAINING = ("methods", "ablation", "alphas", "curve_alphas", "delta", "splits")
-# Settings that runs once did not have, and what they were then.
-OLDER = {"committee": 1, "radius_share": 1.0}
 
 
 @dataclass(frozen=True)
