@@ -13,7 +13,7 @@ import pytest
 
 from uqno.conformal import calibrate, coverage
 from uqno.evaluation import experiment, metrics, results
-from uqno.evaluation.conclusions import ladder
+from uqno.evaluation.ladder import ladder
 from uqno.evaluation.methods import METHODS, Workshop, jobs, trained
 from uqno.evaluation.presets import METHODS as NAMES
 from uqno.evaluation.presets import DarcySettings

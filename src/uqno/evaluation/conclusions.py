@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from uqno.data.generation import cores
 from uqno.evaluation import metrics, results
+from uqno.evaluation.ladder import ladder
 from uqno.evaluation.methods import METHODS, train_seconds, trained
-from uqno.evaluation.presets import Settings
 from uqno.evaluation.profile import Profile
 from uqno.evaluation.results import Results
 from uqno.evaluation.runs import DELTAS, Run, loaded, now
@@ -111,47 +111,6 @@ def _calibrated(made: Run, held: Profile, alpha: float, sampling: str) -> metric
     s = made.settings
     return metrics.calibrated(
         held, alpha, s.delta, sampling, calibration=s.calibration, splits=s.splits, seed=s.seed
-    )
-
-
-Step = tuple[str, str, str, str]
-"""Of the ablation: its name, what it is, the model, the ranks."""
-
-TO_OUT_OF_FOLD: tuple[Step, ...] = (
-    ("paper", "the paper's recipe", "uqno-paper", "hoeffding"),
-    ("best-t", "its ranks at the best t", "uqno-paper", metrics.BEST_T),
-    ("iid", "ranks for random points", "uqno-paper", "iid"),
-    ("grid", "ranks for the grid", "uqno-paper", "grid"),
-    ("out-of-fold", "+ out-of-fold residuals", "out-of-fold", "grid"),
-)
-VARIANTS: tuple[Step, ...] = (
-    ("ours-hoeffding", "ours, the paper's ranks", "uqno", "hoeffding"),
-    ("ours-best-t", "ours, its ranks at the best t", "uqno", metrics.BEST_T),
-    ("ours-iid", "ours, random points' ranks", "uqno", "iid"),
-    ("ours-constant", "ours, a constant radius", "constant-symmetric", "grid"),
-    ("ours-half", "ours, half and half split", "half-symmetric", "grid"),
-    ("ours-half-disagreement", "the same, + disagreement", "disagreement", "grid"),
-)
-
-
-def ladder(settings: Settings) -> tuple[Step, ...]:
-    """One ingredient after the other, those that these settings have; then variants of ours."""
-    ingredients, variants = [], list(VARIANTS)
-    if settings.symmetric:
-        ingredients.append(("symmetries", "+ symmetries", "no-spread"))
-    if settings.symmetric and settings.spread:
-        ingredients.append(("spread", "+ their spread for E", "full-variation"))
-    ingredients.append(("less-variation", "+ less variation of E", "single"))
-    if settings.committee > 1:
-        ingredients.append(("members", "+ mean of several operators", "uqno"))
-    if settings.committee > 1 and not settings.spread:
-        variants.append(("ours-spread", "ours, + their spread for E", "with-spread", "grid"))
-    *before, (_, last, _) = ingredients
-    return (
-        *TO_OUT_OF_FOLD,
-        *((*step, "grid") for step in before),
-        ("ours", f"{last}: ours", "uqno", "grid"),
-        *variants,
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from uqno.evaluation.ladder import ladder
 from uqno.evaluation.presets import Settings
 from uqno.evaluation.tasks.contract import Task
 from uqno.model import UQNO
@@ -341,23 +342,9 @@ METHODS: Mapping[str, Method] = {
 
 
 def trained(settings: Settings) -> tuple[str, ...]:
-    """The methods of a run, and those that its ablation needs."""
-    names = dict.fromkeys(settings.methods)
-    if settings.ablation:
-        names |= dict.fromkeys(("uqno", "uqno-paper", *of_ablation(settings)))
-    return tuple(dict.fromkeys(same_as(name, settings) for name in names))
-
-
-def of_ablation(settings: Settings) -> tuple[str, ...]:
-    """The methods that the ablation alone needs, those that differ with these settings."""
-    names = ["single", "out-of-fold", "constant-symmetric", "half-symmetric", "disagreement"]
-    if settings.symmetric:
-        names.append("no-spread")
-    if settings.symmetric and settings.spread:
-        names.append("full-variation")
-    if settings.committee > 1 and not settings.spread:
-        names.append("with-spread")
-    return tuple(names)
+    """The methods of a run, and those that its ablation shows."""
+    shown = [model for *_, model, _ in ladder(settings)] if settings.ablation else []
+    return tuple(dict.fromkeys((*settings.methods, *shown)))
 
 
 def same_as(name: str, settings: Settings) -> str:
