@@ -149,7 +149,7 @@ class CarSettings(Settings):
     symmetric: bool = False
     """Off: the shipped cars are exact mirror images of themselves, so that it changes nothing."""
     spread: bool = False
-    """Off: on cars of the training part E was better without."""
+    """Off: on training cars of seed 1, E was better without."""
     alphas: tuple[float, ...] = (0.12, 0.04)
     curve_alphas: tuple[float, ...] = (0.04, 0.08, 0.12, 0.2)
 
