@@ -28,9 +28,9 @@ VARIANTS: tuple[Step, ...] = (
 def ladder(settings: Settings) -> tuple[Step, ...]:
     """One ingredient after the other, those that these settings have; then variants of ours."""
     ingredients, variants = [], list(VARIANTS)
-    if settings.symmetric:
+    if settings.uses_symmetries:
         ingredients.append(("symmetries", "+ symmetries", "no-spread"))
-    if settings.symmetric and settings.spread:
+    if settings.uses_symmetries and settings.spread:
         ingredients.append(("spread", "+ their spread for E", "full-variation"))
     ingredients.append(("less-variation", "+ less variation of E", "single"))
     if settings.committee > 1:

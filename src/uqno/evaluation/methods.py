@@ -56,7 +56,7 @@ class Workshop:
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Those that ours uses."""
-        return self.task.symmetries if self.settings.symmetric else ()
+        return self.task.symmetries if self.settings.uses_symmetries else ()
 
     @cached_property
     def train(self) -> Data:
@@ -360,14 +360,14 @@ def committee(settings: Settings) -> tuple[str, ...]:
 
 def without_symmetries(name: str, settings: Settings) -> str:
     """The shared operator itself, or where ours uses no symmetries, the one that has none."""
-    if settings.symmetric:
+    if settings.uses_symmetries:
         return name
     return name.replace("half-symmetric", "half").replace("symmetric", "plain")
 
 
 def shares_members(settings: Settings) -> bool:
     """Whether the operators of ours are an ensemble, so that none has to be trained for it."""
-    return not settings.symmetric and settings.committee >= settings.members
+    return not settings.uses_symmetries and settings.committee >= settings.members
 
 
 def needed(method: Method, settings: Settings) -> tuple[str, ...]:

@@ -146,8 +146,14 @@ class GINO(nn.Module):
                 f"the sample lacks {' and '.join(missing)}, each (n, {self.mesh.shape[1]}); it has "
                 f"{', '.join(sorted(sample)) or 'nothing'}"
             )
+        for field in ("points", "queries"):
+            if field in sample:
+                self._check_inside(sample[field], field)
+        return self._with_neighbours(sample)
+
+    def _with_neighbours(self, sample: Sample) -> dict[str, Tensor]:
+        sample = dict(sample)
         points, normals = sample["points"], sample["normals"]
-        self._check_inside(points, "points")
         weights = sample.get("surface_weights", sample.get("weights"))
         if weights is not None and len(weights) != len(points):
             weights = None  # they belong to the queries
@@ -159,7 +165,6 @@ class GINO(nn.Module):
             sample["sdf"] = signed_distance(points, normals, mesh).view(self.latent)
         queries = sample.get("queries", points)
         if "queries" in sample:
-            self._check_inside(queries, "queries")
             closest = nearest(points, queries, 1)[0][:, 0].long()
             for field in ("normals", "features"):
                 if field in sample:
@@ -195,6 +200,20 @@ class GINO(nn.Module):
         mirrored = nodes.flip(axis).flatten()
         sample["query_neighbours"] = mirrored[sample["query_neighbours"].long()]
         return sample
+
+    def translate(self, sample: Sample, nodes: float, axis: int = 0) -> dict[str, Tensor]:
+        """A prepared sample, moved by so many nodes of the latent grid: other nodes are near it.
+
+        It may reach out of the domain by as much. Its `sdf` is found anew, from the points.
+        """
+        found = ("sdf", "grid_neighbours", "grid_shares", "query_neighbours")
+        moved = {name: field for name, field in sample.items() if name not in found}
+        way = torch.zeros(len(self.spacing))
+        way[axis] = nodes * float(self.spacing[axis])
+        for field in ("points", "queries"):
+            if field in moved:
+                moved[field] = moved[field] + way.to(moved[field])
+        return self._with_neighbours(moved)
 
     @staticmethod
     def collate(samples: Sequence[Sample]) -> dict[str, Tensor]:

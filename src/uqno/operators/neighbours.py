@@ -94,6 +94,24 @@ def pad(samples: Sequence[Sample]) -> dict[str, Tensor]:
     return batch
 
 
+def unpad(sample: Sample) -> dict[str, Tensor]:
+    """One sample of a padded batch without its padding: last points without a normal."""
+    surface = _with_normals(sample["normals"])
+    wanted = _with_normals(sample["query_normals"]) if "queries" in sample else surface
+    cut = {}
+    for field, value in sample.items():
+        axis = POINT_AXIS.get(field)
+        of_surface = field in ("points", "normals", "features", "surface_weights")
+        length = surface if of_surface else wanted
+        cut[field] = value if axis is None else value.narrow(axis, 0, length)
+    return cut
+
+
+def _with_normals(normals: Tensor) -> int:
+    """Points (n, d) up to the last whose normal is not 0."""
+    return int(normals.ne(0).any(-1).nonzero().max()) + 1
+
+
 def _pad(value: Tensor, axis: int, length: int) -> Tensor:
     shape = list(value.shape)
     shape[axis] = length - shape[axis]

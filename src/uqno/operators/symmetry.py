@@ -5,6 +5,8 @@ An operator G is augmented in training by g at random, and averaged at predictio
 unsure.
 """
 
+import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,6 +15,7 @@ import torch
 from torch import Tensor
 
 from uqno.operators.gino import GINO
+from uqno.operators.neighbours import unpad
 
 Fields = Mapping[str, Tensor]
 
@@ -113,11 +116,69 @@ def reflection(gino: GINO, axis: int = 1) -> tuple[Reflection, ...]:
     return Reflection(gino, axis, False), Reflection(gino, axis, True)
 
 
+@dataclass(frozen=True)
+class Translation:
+    """A geometry moved along an axis by so many nodes of the latent grid, which stays where it is.
+
+    For problems to which the place along that axis does not matter. Moved by parts of a node, a
+    geometry is seen through other nodes: the mean of several looks has less of the grid in it.
+    """
+
+    gino: GINO
+    axis: int
+    nodes: float
+
+    @property
+    def name(self) -> str:
+        return f"translation-{self.axis}:{self.nodes!r}"
+
+    def apply(self, fields: Fields) -> dict[str, Tensor]:
+        if self.nodes == 0:
+            return dict(fields)
+        device = fields["points"].device
+        here = {name: field.cpu() for name, field in fields.items()}  # where neighbours are found
+        if here["points"].ndim == 2:
+            moved = self.gino.translate(here, self.nodes, self.axis)
+        else:
+            each = [unpad({n: f[i] for n, f in here.items()}) for i in range(len(here["points"]))]
+            moved = self.gino.collate(
+                [self.gino.translate(one, self.nodes, self.axis) for one in each]
+            )
+        return {name: field.to(device) for name, field in moved.items()}
+
+    def undo(self, output: Tensor, at_points: bool) -> Tensor:
+        return output
+
+
+def translations(
+    gino: GINO, axis: int = 0, nodes: Sequence[float] = (0.0, 0.5, 1.25, -1.25)
+) -> tuple[Translation, ...]:
+    """A geometry as it is and moved by so many nodes along the axis, the identity first."""
+    if not nodes or nodes[0] != 0 or len(set(nodes)) < len(nodes):
+        raise ValueError(f"nodes = {tuple(nodes)} must begin with 0, and each must be another")
+    if not all(math.isfinite(n) for n in nodes):
+        raise ValueError(f"nodes = {tuple(nodes)} must be finite")
+    return tuple(Translation(gino, axis, float(n)) for n in nodes)
+
+
+def _translation(name: str, gino: GINO) -> dict[str, Symmetry]:
+    """{name: the translation of that name}; empty if there is none."""
+    found = re.fullmatch(r"translation-([0-2]):(-?[0-9.]+(?:e[+-]?[0-9]+)?)", name)
+    if found is None:
+        return {}
+    try:
+        return {name: Translation(gino, int(found[1]), float(found[2]))}
+    except ValueError:
+        return {}
+
+
 def by_name(names: Sequence[str], module: object) -> tuple[Symmetry, ...]:
     """The symmetries of a saved model; a ValueError names those that must be passed in."""
     known: dict[str, Symmetry] = {g.name: g for g in square()}
     if isinstance(module, GINO):
         known |= {g.name: g for axis in range(3) for g in reflection(module, axis)}
+        for name in names:
+            known |= _translation(name, module)
     missing = [name for name in names if name not in known]
     if missing:
         raise ValueError(f"symmetries {missing} are not uqno's own: pass them with symmetries=")

@@ -30,7 +30,7 @@ from uqno.evaluation.processes import pool, seconds
 from uqno.evaluation.results import Unit
 from uqno.evaluation.tasks.contract import Progress, Scene, Task
 from uqno.operators import GINO
-from uqno.operators.symmetry import Reflection, reflection
+from uqno.operators.symmetry import Symmetry, reflection, translations
 from uqno.training.samples import Data
 
 CHUNK = 8  # cars a process works on at a time
@@ -274,9 +274,12 @@ class CarTask(Task):
         )
 
     @cached_property
-    def symmetries(self) -> tuple[Reflection, ...]:
+    def symmetries(self) -> tuple[Symmetry, ...]:
         with torch.random.fork_rng(devices=[]):  # the weights of this network are of no interest
-            return reflection(self.network(), self.cars.axes[1])
+            gino = self.network()
+        along, side, _ = self.cars.axes
+        moved = translations(gino, along, self.settings.shifts)
+        return (*moved, reflection(gino, side)[1]) if self.settings.symmetric else moved
 
     @property
     def scored_at_once(self) -> int:
