@@ -17,7 +17,7 @@ from tests.analytic import ExactRadius, double, noisy_functions
 from uqno import UQNO, Band
 from uqno._model_folds import residuals_of
 from uqno.operators import FNO, GINO, Operator
-from uqno.operators.symmetry import reflection, square
+from uqno.operators.symmetry import reflection, square, translations
 from uqno.radius import ConstantRadius, Disagreement, QuantileRadius
 
 QUICK = {"epochs": 2, "progress": False, "batch_size": 8}
@@ -280,6 +280,30 @@ def test_geometries_with_reflection_and_different_numbers_of_points(tmp_path):
         model.predict(body, at=33)
     with pytest.raises(ValueError, match="of geometries: predict from a sample"):
         model.predict(torch.ones(1, 8, 8))
+
+
+def test_a_geometry_seen_at_several_places_of_the_grid(tmp_path):
+    torch.manual_seed(0)
+    gino = GINO(1, latent=(8, 8, 8), modes=(4, 4, 4), width=8, layers=2, neighbours=(4, 4))
+    looks = translations(gino, 0, (0, 0.5, -0.75))
+    model = UQNO(gino, symmetries=looks).fit(ellipsoids(gino, 24), **QUICK)
+    bodies = ellipsoids(gino, 40, seed=1)
+    cal = model.calibrate(bodies, 0.2, 0.2, weights=True)
+    assert (cal.points, cal.points_max) == (60, 64)
+    body = ellipsoids(gino, 1, seed=2)[0]
+    band = model.predict(body)
+    with torch.no_grad():
+        operator = model.base.operator
+        answers = [operator(operator.collate([g.apply(body)])) for g in looks]
+    assert not torch.allclose(answers[0], answers[1])
+    np.testing.assert_allclose(band.center, torch.stack(answers).mean(0)[0], atol=1e-5)
+    model.save(tmp_path / "model")
+    same(UQNO.load(tmp_path / "model").predict(body), band)
+    # In a batch with longer bodies it is padded: no point of the padding is near anything.
+    alone, padded = (
+        next(iter(model.scored(some, batch_size=5)))[0] for some in (bodies[:1], bodies[:5])
+    )
+    np.testing.assert_allclose(padded, alone, atol=1e-5)
 
 
 def test_a_geometry_is_answered_at_its_queries():

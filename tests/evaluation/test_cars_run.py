@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from tests.data.cars.test_shapenet import write_set
@@ -300,14 +301,14 @@ def test_a_missing_set_and_too_few_cars_are_named_with_the_remedy(tmp_path, monk
     assert not (tmp_path / "run").exists()
 
 
-def test_an_ensemble_of_the_same_operators_has_the_same_centre(finished):
-    """Without symmetries the members of ours are a deep ensemble: only E differs."""
+def test_ours_is_the_mean_over_operators_and_places(finished):
     made, _, _ = finished
-    assert not list((made.folder / "radius" / "ensemble").rglob("member-*"))
-    sample = made.task.held()[0]
-    ours, theirs = (loaded(made, name).estimate(sample) for name in ("uqno", "ensemble"))
-    assert np.allclose(ours.center, theirs.center, rtol=1e-5)
-    assert not np.allclose(ours.radius, theirs.radius)
+    sample, ours = made.task.held()[0], loaded(made, "uqno")
+    operators, places = (ours.base.operator, *ours.base.others), ours.base.symmetries
+    assert (len(operators), len(places)) == (TINY.committee, len(TINY.shifts))
+    with torch.no_grad():
+        answers = [o(o.collate([g.apply(sample)])) for o in operators for g in places]
+    assert np.allclose(ours.estimate(sample).center, torch.stack(answers).mean(0), rtol=1e-5)
 
 
 def test_shapenet_is_a_source_too(tmp_path):
@@ -325,7 +326,10 @@ def test_shapenet_is_a_source_too(tmp_path):
     assert sample["grid_neighbours"].shape == (8 * 6 * 6, 4)
     low, high = made.task.cars.box[1]
     assert low == -high
-    assert [g.name for g in made.task.symmetries] == ["reflection-1-none", "reflection-1"]
+    moved = [f"translation-0:{nodes}" for nodes in (0.0, 0.5, 1.25, -1.25)]
+    assert [g.name for g in made.task.symmetries] == moved
+    mirrored = CarTask(replace(settings, symmetric=True), tmp_path / "run", tmp_path / "set")
+    assert [g.name for g in mirrored.symmetries] == [*moved, "reflection-1"]
 
 
 def test_cars_with_other_triangles_have_no_mean_field(tmp_path, monkeypatch):

@@ -79,6 +79,11 @@ def test_bad_changes_are_named(change, words):
         ("latent=many", "joined by commas"),
         ("neighbours=4,5000", "more nodes than the 4608 of latent"),
         ("solved_at=43", "no setting 'solved_at'"),
+        ("shifts=0.5", "must begin with 0"),
+        ("shifts=", "must begin with 0"),
+        ("shifts=0,1,1", "each must be another"),
+        ("shifts=0,2.5", "at most 2 nodes either way"),
+        ("shifts=0,nan", "at most 2 nodes either way"),
     ],
 )
 def test_bad_changes_of_cars_are_named(change, words):
@@ -99,5 +104,8 @@ def test_a_record_is_plain_and_complete():
     older = PRESETS["cars"]["standard"].record()
     del older["symmetric"]
     assert recorded("cars", older).symmetric  # all runs were, before it was a setting
+    del older["shifts"]
+    assert recorded("cars", older).shifts == (0.0,)
+    assert not preset("cars", "standard", ["shifts=0"]).uses_symmetries
     with pytest.raises(ValueError, match="'weather' is not known: expected one of darcy, cars"):
         recorded("weather", {})

@@ -3,6 +3,8 @@ import torch
 from torch import Tensor
 
 from uqno.operators import GINO, Operator, gino, neighbours, pointwise
+from uqno.operators.neighbours import unpad
+from uqno.operators.symmetry import by_name, translations
 
 DOMAIN = ((-1.0, 1.0), (-0.5, 0.5), (-0.5, 0.5))
 
@@ -170,6 +172,74 @@ def test_reflection_equals_preparing_the_mirror_image() -> None:
     assert torch.equal(
         twice["query_neighbours"], model.prepare_geometry(sample)["query_neighbours"]
     )
+
+
+def moved_by_hand(sample: dict[str, Tensor], way: float) -> dict[str, Tensor]:
+    return {
+        name: field + torch.tensor([way, 0.0, 0.0]) if name in ("points", "queries") else field
+        for name, field in sample.items()
+    }
+
+
+def test_translation_equals_preparing_what_was_moved() -> None:
+    model = make()
+    sample = {k: v * 0.7 if k == "points" else v for k, v in ellipsoid(70).items()}
+    sample["queries"] = sample["points"][:20] * 1.1
+    prepared = model.prepare_geometry(sample)
+    ours = model.translate(prepared, 1.25)
+    theirs = model.prepare_geometry(moved_by_hand(sample, 1.25 * 2 / 8))  # 9 nodes in [-1, 1]
+    assert ours.keys() == theirs.keys()
+    for name, field in theirs.items():
+        assert torch.equal(ours[name], field), name
+    assert not torch.equal(ours["grid_neighbours"], prepared["grid_neighbours"])
+    back = model.translate(ours, -1.25)
+    assert torch.allclose(back["points"], prepared["points"], atol=1e-6)
+    assert torch.equal(back["grid_neighbours"], prepared["grid_neighbours"])
+
+
+def test_a_geometry_may_be_moved_out_of_its_domain() -> None:
+    model = make()
+    prepared = model.prepare_geometry(ellipsoid(70))  # it reaches from -0.9 to 0.9 of -1 to 1
+    moved = model.translate(prepared, 1.25)
+    assert moved["points"][:, 0].max() > 1
+    assert model(**_batched(model, moved)).isfinite().all()
+
+
+@pytest.mark.parametrize("with_queries", [False, True])
+def test_translations_of_a_padded_batch_are_those_of_each(with_queries: bool) -> None:
+    model = make()
+    samples = [ellipsoid(n, seed=n) for n in (70, 45)]
+    for sample in samples:
+        if with_queries:
+            sample["queries"] = sample["points"][: len(sample["points"]) // 2] * 0.9
+            sample["surface_weights"] = sample["weights"]
+            sample["weights"] = sample["weights"][: len(sample["queries"])]
+            sample["u"] = sample["u"][:, : len(sample["queries"])]
+    prepared = [model.prepare_geometry(sample) for sample in samples]
+    batch = model.collate(prepared)
+    for g in translations(model):
+        together = g.apply(batch)
+        assert together.keys() == batch.keys()
+        for i, sample in enumerate(prepared):
+            alone = g.apply(sample)
+            for name, field in unpad({n: f[i] for n, f in together.items()}).items():
+                assert torch.equal(field, alone[name]), (g.name, name)
+    assert torch.equal(translations(model)[0].apply(batch)["points"], batch["points"])
+
+
+def test_translations_are_found_by_name() -> None:
+    model = make()
+    some = translations(model, axis=2, nodes=(0, 0.1, -1e-7))
+    assert by_name([g.name for g in some], model) == some
+    for name in ("translation-3:1.0", "translation-0:nan", "translation-0:1.0.0", "translation-0:"):
+        with pytest.raises(ValueError, match="not uqno's own"):
+            by_name([name], model)
+    with pytest.raises(ValueError, match="must begin with 0"):
+        translations(model, nodes=(0.5,))
+    with pytest.raises(ValueError, match="each must be another"):
+        translations(model, nodes=(0, 1, 1))
+    with pytest.raises(ValueError, match="must be finite"):
+        translations(model, nodes=(0, float("nan")))
 
 
 def test_features_times_last_layer_is_the_answer() -> None:

@@ -86,12 +86,6 @@ class Workshop:
         """Those whose operators' mean is Ĝ in ours."""
         return [self.cross(name) for name in committee(self.settings)]
 
-    def other_members(self) -> list[Operator] | None:
-        """Of the ensemble, where they are those of ours; None where it trains its own."""
-        if not shares_members(self.settings):
-            return None
-        return [found.operator for found in self.committee()[1 : self.settings.members]]
-
     def single(self, name: str) -> Operator:
         """One operator: on the first half, or on all the training functions with dropout."""
         name = without_symmetries(name, self.settings)
@@ -168,7 +162,7 @@ class Method:
     """What a method is made of.
 
     operators: names of the shared ones it needs, the first is its base; COMMITTEE for those of
-        ours, MEMBERS for those of the ensemble.
+        ours.
     make: the model before `fit`.
     fits: {folder of a fit of its own: what it takes}.
     passes: networks that a prediction takes, of so many symmetries and of a committee of so many;
@@ -200,8 +194,6 @@ def _no_fit(settings: Settings) -> dict[str, Work]:
 
 
 def _member_fits(settings: Settings) -> dict[str, Work]:
-    if shares_members(settings):
-        return {}
     work = Work(settings.train, settings.epochs)  # each is an operator like the base
     return {f"radius/member-{k}": work for k in range(1, settings.members)}
 
@@ -214,7 +206,7 @@ def _second_operator(workshop: Workshop) -> tuple[Any, ...]:
     return (Disagreement(workshop.single("half-symmetric-2")),)
 
 
-COMMITTEE, MEMBERS = "committee", "members"
+COMMITTEE = "committee"
 
 METHODS: Mapping[str, Method] = {
     # Ours, the default: out-of-fold residuals of all the training functions, symmetries, the mean
@@ -255,11 +247,8 @@ METHODS: Mapping[str, Method] = {
         raw=True,
     ),
     "ensemble": Method(
-        ("plain", MEMBERS),
-        lambda w: UQNO(
-            w.cross("plain").operator,
-            EnsembleRadius(w.settings.members, operators=w.other_members()),
-        ),
+        ("plain",),
+        lambda w: UQNO(w.cross("plain").operator, EnsembleRadius(w.settings.members)),
         _member_fits,
         passes=lambda g, k: 5,
         raw=True,
@@ -365,19 +354,12 @@ def without_symmetries(name: str, settings: Settings) -> str:
     return name.replace("half-symmetric", "half").replace("symmetric", "plain")
 
 
-def shares_members(settings: Settings) -> bool:
-    """Whether the operators of ours are an ensemble, so that none has to be trained for it."""
-    return not settings.uses_symmetries and settings.committee >= settings.members
-
-
 def needed(method: Method, settings: Settings) -> tuple[str, ...]:
     """The shared operators of a method, by name."""
 
     def names(given: str) -> tuple[str, ...]:
         if given == COMMITTEE:
             return committee(settings)
-        if given == MEMBERS:
-            return committee(settings)[: settings.members] if shares_members(settings) else ()
         return (without_symmetries(given, settings),)
 
     return tuple(dict.fromkeys(name for given in method.operators for name in names(given)))
