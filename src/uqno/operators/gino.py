@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from uqno.operators.block import Blocks, mlp_layers
-from uqno.operators.neighbours import Sample, nearest, pad, signed_distance, surface_to_grid
+from uqno.operators.neighbours import Sample, nearest, pad, shares, signed_distance
 from uqno.operators.pointwise import mean_mlp, mlp
 from uqno.operators.spectral import make_fourier
 
@@ -158,11 +158,10 @@ class GINO(nn.Module):
         if weights is not None and len(weights) != len(points):
             weights = None  # they belong to the queries
         mesh = self.mesh.to("cpu", points.dtype)
-        sample["grid_neighbours"], sample["grid_shares"] = surface_to_grid(
-            points, weights, mesh, self.neighbours[0]
-        )
+        near, _ = nearest(points, mesh, self.neighbours[0])
+        sample["grid_neighbours"], sample["grid_shares"] = near, shares(near, weights, points.dtype)
         if "sdf" not in sample:
-            sample["sdf"] = signed_distance(points, normals, mesh).view(self.latent)
+            sample["sdf"] = signed_distance(points, normals, mesh, near).view(self.latent)
         queries = sample.get("queries", points)
         if "queries" in sample:
             closest = nearest(points, queries, 1)[0][:, 0].long()

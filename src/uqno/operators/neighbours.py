@@ -37,32 +37,32 @@ def nearest(points: Tensor, queries: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(index.astype(np.int32)), torch.from_numpy(distance).to(points.dtype)
 
 
-def surface_to_grid(
-    points: Tensor, weights: Tensor | None, nodes: Tensor, k: int
-) -> tuple[Tensor, Tensor]:
-    """For every node (L, d) its k nearest surface points (L, k) and their share (L, k), sum 1.
+def shares(near: Tensor, weights: Tensor | None, dtype: torch.dtype) -> Tensor:
+    """Of the surface points near each node (L, k) in a mean over them (L, k), sum 1.
 
     weights (n): areas; a mean over neighbours is then an integral over their patch.
     """
-    index, _ = nearest(points, nodes, k)
     if weights is None:
-        return index, torch.full(index.shape, 1 / k, dtype=points.dtype)
-    share = weights[index.long()].to(points.dtype)
+        return torch.full(near.shape, 1 / near.shape[1], dtype=dtype)
+    share = weights[near.long()].to(dtype)
     total = share.sum(1, keepdim=True)
     if not bool((total > 0).all()):
         raise ValueError(
             "the weights of all neighbours of a latent node are 0; give positive weights to the "
             "points of the surface"
         )
-    return index, share / total
+    return share / total
 
 
-def signed_distance(points: Tensor, normals: Tensor, nodes: Tensor) -> Tensor:
-    """sign((x − p)·n) |x − p| (L) at the nodes x (L, d), p the nearest point and n its normal."""
-    index, distance = nearest(points, nodes, 1)
-    index, distance = index[:, 0].long(), distance[:, 0]
-    outside = ((nodes - points[index]) * normals[index]).sum(-1) >= 0
-    return torch.where(outside, distance, -distance)
+def signed_distance(points: Tensor, normals: Tensor, nodes: Tensor, near: Tensor) -> Tensor:
+    """sign((x − p)·n) |x − p| (L) at the nodes x (L, d), p the nearest point and n its normal.
+
+    near (L, k): of the surface points near each node, the nearest first.
+    """
+    index = near[:, 0].long()
+    offset = nodes - points[index]
+    distance = offset.square().sum(-1).sqrt()
+    return torch.where((offset * normals[index]).sum(-1) >= 0, distance, -distance)
 
 
 def pad(samples: Sequence[Sample]) -> dict[str, Tensor]:
