@@ -1,8 +1,8 @@
 """The band of a car with a million surface points: time by the number of points, and memory.
 
 A refined mesh of one shape, predicted by a model of the size of `uqno run cars --preset standard`,
-with its three operators and the mirror image. Each size in a process of its own, so that the peak
-is its own.
+with its operators and the places at which it sees a car. Each size in a process of its own, so that
+the peak is its own.
 """
 
 import json
@@ -17,7 +17,7 @@ from uqno.data.cars import shapes
 from uqno.data.cars.shapes import DOMAIN
 from uqno.evaluation.presets import CarSettings, preset
 from uqno.operators import GINO
-from uqno.operators.symmetry import reflection
+from uqno.operators.symmetry import translations
 
 REFINED = (8, 17)  # 0.23 and 1.04 million points
 
@@ -36,7 +36,7 @@ def model() -> UQNO:
     near_node, near_point = s.neighbours
     gino = GINO(1, DOMAIN, s.latent, s.modes, s.width, s.layers, neighbours=(near_node, near_point))
     cars = [gino.prepare_geometry({**c, "u": c["normals"].T[:1]}) for c in map(sample, range(30))]
-    found = UQNO(gino, symmetries=reflection(gino, 1), members=s.committee)
+    found = UQNO(gino, symmetries=translations(gino, 0, s.shifts), members=s.committee)
     found.fit(cars[:8], epochs=1, batch_size=2, validation=0.0, progress=False)
     found.calibrate(cars[8:], alpha=0.1, delta=0.1)
     return found
