@@ -228,6 +228,14 @@ def test_translations_of_a_padded_batch_are_those_of_each(with_queries: bool) ->
     assert torch.equal(translations(model)[0].apply(batch)["points"], batch["points"])
 
 
+def test_a_point_without_a_normal_is_no_padding() -> None:
+    sample = ellipsoid(30)
+    sample["normals"] = torch.zeros_like(sample["normals"])
+    assert unpad(sample)["points"].shape == (30, 3)
+    nothing = {name: torch.zeros_like(field) for name, field in sample.items()}
+    assert unpad(nothing)["u"].shape == (1, 30)
+
+
 def test_translations_are_found_by_name() -> None:
     model = make()
     some = translations(model, axis=2, nodes=(0, 0.1, -1e-7))

@@ -95,9 +95,11 @@ def pad(samples: Sequence[Sample]) -> dict[str, Tensor]:
 
 
 def unpad(sample: Sample) -> dict[str, Tensor]:
-    """One sample of a padded batch without its padding: last points without a normal."""
-    surface = _with_normals(sample["normals"])
-    wanted = _with_normals(sample["query_normals"]) if "queries" in sample else surface
+    """One sample of a padded batch without its padding: last points at 0 whose normals are 0."""
+    surface = _points(sample["points"], sample["normals"])
+    wanted = surface
+    if "queries" in sample:
+        wanted = _points(sample["queries"], sample["query_normals"])
     cut = {}
     for field, value in sample.items():
         axis = POINT_AXIS.get(field)
@@ -107,9 +109,10 @@ def unpad(sample: Sample) -> dict[str, Tensor]:
     return cut
 
 
-def _with_normals(normals: Tensor) -> int:
-    """Points (n, d) up to the last whose normal is not 0."""
-    return int(normals.ne(0).any(-1).nonzero().max()) + 1
+def _points(points: Tensor, normals: Tensor) -> int:
+    """How many of the points (n, d) are no padding at the end."""
+    is_point = (points.ne(0) | normals.ne(0)).any(-1).nonzero()
+    return int(is_point.max()) + 1 if len(is_point) else len(points)
 
 
 def _pad(value: Tensor, axis: int, length: int) -> Tensor:
