@@ -167,9 +167,10 @@ def _translation(name: str, gino: GINO) -> dict[str, Symmetry]:
     if found is None:
         return {}
     try:
-        return {name: Translation(gino, int(found[1]), float(found[2]))}
+        nodes = float(found[2])
     except ValueError:
         return {}
+    return {name: Translation(gino, int(found[1]), nodes)} if math.isfinite(nodes) else {}
 
 
 def by_name(names: Sequence[str], module: object) -> tuple[Symmetry, ...]:
