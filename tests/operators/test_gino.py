@@ -3,6 +3,7 @@ import torch
 from torch import Tensor
 
 from uqno.operators import GINO, Operator, gino, neighbours, pointwise
+from uqno.operators.gino import MOVED
 from uqno.operators.neighbours import unpad
 from uqno.operators.symmetry import by_name, translations
 
@@ -196,6 +197,24 @@ def test_translation_equals_preparing_what_was_moved() -> None:
     back = model.translate(ours, -1.25)
     assert torch.allclose(back["points"], prepared["points"], atol=1e-6)
     assert torch.equal(back["grid_neighbours"], prepared["grid_neighbours"])
+
+
+def test_neighbours_of_moved_geometries_are_found_once_and_live_as_long() -> None:
+    model, finer = make(), make(latent=(11, 5, 5))
+    before = len(MOVED)
+    prepared = model.prepare_geometry(ellipsoid(70))
+    first, again = (model.translate(prepared, 0.5) for _ in range(2))
+    assert first["query_neighbours"] is again["query_neighbours"]
+    assert len(MOVED) == before + 1
+    # Of another place, another axis, another grid and another precision there are others.
+    for other in (model.translate(prepared, 0.25), model.translate(prepared, 0.5, axis=1)):
+        assert not torch.equal(other["grid_shares"], first["grid_shares"])
+    assert len(finer.translate(prepared, 0.5)["grid_neighbours"]) == 11 * 5 * 5
+    exact = {k: v.double() if v.is_floating_point() else v for k, v in prepared.items()}
+    moved = model.translate(exact, 0.5)
+    assert {moved[name].dtype for name in ("sdf", "grid_shares")} == {torch.float64}
+    del prepared, exact
+    assert len(MOVED) == before
 
 
 def test_a_geometry_may_be_moved_out_of_its_domain() -> None:
