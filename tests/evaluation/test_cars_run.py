@@ -303,7 +303,7 @@ def test_a_missing_set_and_too_few_cars_are_named_with_the_remedy(tmp_path, monk
 
 def test_ours_is_the_mean_over_operators_and_places(finished):
     made, _, _ = finished
-    sample, ours = made.task.held()[0], loaded(made, "uqno")
+    sample, ours = made.held("uqno")[0], loaded(made, "uqno")
     operators, places = (ours.base.operator, *ours.base.others), ours.base.symmetries
     assert (len(operators), len(places)) == (TINY.committee, len(TINY.shifts))
     with torch.no_grad():
@@ -319,7 +319,7 @@ def test_shapenet_is_a_source_too(tmp_path):
     made = Run(settings, tmp_path / "run", tmp_path / "set")
     made.task.make_data(1, lambda *what: None)
     assert made.task.seconds_to_make() == 0
-    assert len(list((tmp_path / "run" / "distances").iterdir())) == 11
+    assert len(list((tmp_path / "run" / "geometry").iterdir())) == 2 * 11
     assert set(made.task.order()[:8]) <= set(range(9))
     assert {9, 10} <= set(made.task.order())
     sample = made.task.held()[0]

@@ -134,18 +134,18 @@ def pictures(
 ) -> tuple[results.Panel, results.Section]:
     """One test function, chosen by its place alone, under every method; and a cut through ours."""
     s, alpha = made.settings, made.settings.alphas[0]
-    sample = made.task.held()[which]
     scene = made.task.scene(which, PANEL_NODES)
     methods, cut, prediction = [], None, None
     for name, held in profiles.items():
         measured = _calibrated(made, held, alpha, "grid")
         raw = not measured.feasible or measured.scale is None
         scale = 1.0 if measured.scale is None else measured.scale
-        model = loaded(made, name)
-        estimate = model.estimate(sample)
+        sample = made.held(name)[which]
+        estimate = loaded(made, name).estimate(sample)
         center = estimate.center[0, 0].double().numpy()
         radius = estimate.radius[0].double().numpy()
-        error = np.abs(sample["u"][0].double().numpy() - center)
+        truth = sample["u"][0].double().numpy()
+        error = np.abs(truth - center)
         radius *= scale
         methods.append(
             results.PanelMethod(
@@ -161,7 +161,6 @@ def pictures(
             prediction, cut = center, (scene.cut(center), scene.cut(radius))
     if prediction is None or cut is None:
         raise ValueError("no methods to show: settings.methods is empty")
-    truth = sample["u"][0].double().numpy()
     panel = results.Panel(
         alpha=alpha,
         delta=s.delta,

@@ -135,7 +135,7 @@ def score_all(made: Run, executor: ProcessPoolExecutor, progress: Progress) -> N
 
 def _score(made: Run, name: str, chunk: range) -> None:
     model = loaded(made, name)
-    data: Data = Subset(made.task.held(), chunk)  # type: ignore[arg-type]
+    data: Data = Subset(made.held(name), chunk)  # type: ignore[arg-type]
     size = made.task.scored_at_once
     parts, misses, predicting, began = [], [], 0.0, time.perf_counter()
     before = began

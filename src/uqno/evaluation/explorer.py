@@ -325,17 +325,16 @@ def _functions(
     """Each chosen function and what every method says of it; a model is read once."""
     from uqno.evaluation.runs import loaded
 
-    data = run.task.held()
     scenes = {held: run.task.scene(held, NODES) for held, _ in picks}
-    samples = {held: data[held] for held, _ in picks}
+    truths = {held: run.task.held()[held]["u"][0] for held, _ in picks}
     views: dict[int, dict[str, View]] = {held: {} for held, _ in picks}
     total = len(picks) * len(profiles)
     for i, (name, profile) in enumerate(profiles.items()):
-        model = loaded(run, name)
-        for k, (held, sample) in enumerate(samples.items()):
+        model, data = loaded(run, name), run.held(name)
+        for k, (held, truth) in enumerate(truths.items()):
             progress("storing functions to look at", i * len(picks) + k, total)
-            estimate = model.estimate(sample)
-            error = sample["u"][0].double() - estimate.center[0, 0].double()
+            estimate = model.estimate(data[held])
+            error = truth.double() - estimate.center[0, 0].double()
             thin = scenes[held].thin
             views[held][name] = View(
                 error=shelf.put(thin(error.numpy())),
@@ -347,7 +346,7 @@ def _functions(
             held=held,
             place=place,
             input=shelf.put_some(scenes[held].input, "uint8"),
-            truth=shelf.put(scenes[held].thin(samples[held]["u"][0].numpy())),
+            truth=shelf.put(scenes[held].thin(truths[held].numpy())),
             points=shelf.put_some(scenes[held].points, "uint16"),
             triangles=shelf.put_some(scenes[held].triangles, "index16"),
             views=views[held],

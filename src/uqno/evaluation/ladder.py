@@ -30,6 +30,10 @@ def ladder(settings: Settings) -> tuple[Step, ...]:
     ingredients, variants = [], list(VARIANTS)
     if settings.uses_symmetries:
         ingredients.append(("symmetries", "+ symmetries", "no-spread"))
+    if settings.more_inputs:
+        ingredients.append(("inputs", f"+ {settings.more_inputs} as an input", "more-inputs"))
+        told = f"the paper's recipe, + {settings.more_inputs}"
+        variants.append(("paper-inputs", told, "paper-more-inputs", "hoeffding"))
     if settings.uses_symmetries and settings.spread:
         ingredients.append(("spread", "+ their spread for E", "full-variation"))
     ingredients.append(("less-variation", "+ less variation of E", "single"))

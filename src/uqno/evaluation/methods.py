@@ -58,25 +58,32 @@ class Workshop:
         """Those that ours uses."""
         return self.task.symmetries if self.settings.uses_symmetries else ()
 
+    def train(self, ours: bool = False) -> Data:
+        """All training functions, as ours or as other methods see them; read when asked for."""
+        return self._train_ours if ours else self._train
+
     @cached_property
-    def train(self) -> Data:
-        """All training functions; read when something is trained."""
+    def _train(self) -> Data:
         return self.task.train()
+
+    @cached_property
+    def _train_ours(self) -> Data:
+        return self.task.train(ours=True)
 
     # --- operators that methods share ---------------------------------------------------------
 
     def cross(self, name: str) -> CrossFit:
         """Operators on all the training functions and on all folds but one: `plain`, `symmetric`,
-        and `symmetric-2`, … from other weights and on other folds."""
-        name = without_symmetries(name, self.settings)
-        kind, _, number = name.partition("-")
+        `own`, and `own-2`, … from other weights and on other folds."""
+        name = as_trained(name, self.settings)
+        ours, number = sees_more(name), name.partition("-")[2]
         seed = self.settings.seed
         return crossfit(
-            lambda: as_operator(self.task.network()),
-            self.train,
+            lambda: as_operator(self.task.network(ours=ours)),
+            self.train(ours),
             folds=self.settings.folds,
             seed=derived_seed(seed, "member", int(number)) if number else seed,
-            augment=augmentation(self.symmetries if kind == "symmetric" else ()),
+            augment=augmentation(self.symmetries_of(name)),
             loss=RelativeL2(),
             folder=self.folder / name,
             **self.training(),
@@ -86,31 +93,36 @@ class Workshop:
         """Those whose operators' mean is Ĝ in ours."""
         return [self.cross(name) for name in committee(self.settings)]
 
+    def symmetries_of(self, name: str) -> tuple[Symmetry, ...]:
+        """Those that an operator is trained with."""
+        return self.symmetries if "symmetric" in name or "own" in name else ()
+
     def single(self, name: str) -> Operator:
         """One operator: on the first half, or on all the training functions with dropout."""
-        name = without_symmetries(name, self.settings)
-        of_all = name == "dropout"
-        symmetries = self.symmetries if name.startswith("half-symmetric") else ()
+        name = as_trained(name, self.settings)
+        of_all, ours = name == "dropout", sees_more(name)
         seed = self.settings.seed + (1 if name.endswith("-2") else 0)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            operator = as_operator(self.task.network(self.settings.dropout if of_all else 0.0))
+            dropout = self.settings.dropout if of_all else 0.0
+            operator = as_operator(self.task.network(dropout, ours))
         fit(
             operator,
-            self.train if of_all else self.half(0),
+            self.train() if of_all else self.half(0, ours),
             seed=seed,
-            augment=augmentation(symmetries),
+            augment=augmentation(self.symmetries_of(name)),
             loss=RelativeL2(),
             folder=self.folder / name,
             **self.training(),
         )
         return operator
 
-    def half(self, which: int) -> Data:
+    def half(self, which: int, ours: bool = False) -> Data:
         """The first or the second half of the training functions."""
-        middle = len(self.train) // 2
-        chosen = range(middle) if which == 0 else range(middle, len(self.train))
-        return torch.utils.data.Subset(self.train, chosen)  # type: ignore[arg-type]
+        train = self.train(ours)
+        middle = len(train) // 2
+        chosen = range(middle) if which == 0 else range(middle, len(train))
+        return torch.utils.data.Subset(train, chosen)  # type: ignore[arg-type]
 
     def training(self) -> dict[str, Any]:
         """Of every fit alike. No epoch is chosen, so nothing is held out to choose it."""
@@ -133,7 +145,9 @@ class Workshop:
         if (where / "model.json").is_file():
             return UQNO.load(where, features=method.features(self))
         model = method.make(self)
-        data = self.half(1) if method.operators[0].startswith("half") else self.train
+        base = needed(method, self.settings)[0]
+        ours = sees_more(base)
+        data = self.half(1, ours) if base.startswith("half") else self.train(ours)
         fits = METHODS[radius_of].fits(self.settings).values()
         model.fit(
             data,
@@ -203,14 +217,15 @@ def _pair_fit(settings: Settings) -> dict[str, Work]:
 
 
 def _second_operator(workshop: Workshop) -> tuple[Any, ...]:
-    return (Disagreement(workshop.single("half-symmetric-2")),)
+    return (Disagreement(workshop.single("half-own-2")),)
 
 
 COMMITTEE = "committee"
 
 METHODS: Mapping[str, Method] = {
-    # Ours, the default: out-of-fold residuals of all the training functions, symmetries, the mean
-    # of several operators where functions are few, their spread for E, less variation of E.
+    # Ours, the default: out-of-fold residuals of all the training functions, symmetries, inputs
+    # that the task knows of, the mean of several operators where functions are few, their spread
+    # for E, less variation of E.
     "uqno": Method(
         (COMMITTEE,),
         lambda w: UQNO(w.committee(), symmetries=w.symmetries, spread=w.settings.spread),
@@ -274,8 +289,8 @@ METHODS: Mapping[str, Method] = {
     ),
     # Of the ablation alone. Ours with one operator, where it has several; see `same_as`.
     "single": Method(
-        ("symmetric",),
-        lambda w: UQNO(w.cross("symmetric"), symmetries=w.symmetries, spread=w.settings.spread),
+        ("own",),
+        lambda w: UQNO(w.cross("own"), symmetries=w.symmetries, spread=w.settings.spread),
         _radius_fit,
         passes=lambda g, k: 2 * g,
     ),
@@ -293,6 +308,20 @@ METHODS: Mapping[str, Method] = {
         _radius_fit,
         passes=lambda g, k: 2 * g,
     ),
+    "more-inputs": Method(
+        ("own",),
+        lambda w: UQNO(
+            w.cross("own"), QuantileRadius(power=1.0), symmetries=w.symmetries, spread=False
+        ),
+        _radius_fit,
+        passes=lambda g, k: 2 * g,
+    ),
+    "paper-more-inputs": Method(
+        ("half-hinted",),
+        lambda w: UQNO(w.single("half-hinted"), QuantileRadius(floor=NO_FLOOR, power=1.0)),
+        _half_fit,
+        passes=lambda g, k: 2,
+    ),
     "with-spread": Method(
         (COMMITTEE,),
         lambda w: UQNO(w.committee(), symmetries=w.symmetries),
@@ -300,8 +329,8 @@ METHODS: Mapping[str, Method] = {
         passes=lambda g, k: (k + 1) * g,
     ),
     "full-variation": Method(
-        ("symmetric",),
-        lambda w: UQNO(w.cross("symmetric"), QuantileRadius(power=1.0), symmetries=w.symmetries),
+        ("own",),
+        lambda w: UQNO(w.cross("own"), QuantileRadius(power=1.0), symmetries=w.symmetries),
         _no_fit,
         passes=lambda g, k: 2 * g,
         radius_of="single",
@@ -313,16 +342,14 @@ METHODS: Mapping[str, Method] = {
         passes=lambda g, k: k * g,
     ),
     "half-symmetric": Method(
-        ("half-symmetric",),
-        lambda w: UQNO(w.single("half-symmetric"), symmetries=w.symmetries),
+        ("half-own",),
+        lambda w: UQNO(w.single("half-own"), symmetries=w.symmetries),
         _half_fit,
         passes=lambda g, k: 2 * g,
     ),
     "disagreement": Method(
-        ("half-symmetric", "half-symmetric-2"),
-        lambda w: UQNO(
-            w.single("half-symmetric"), symmetries=w.symmetries, features=_second_operator(w)
-        ),
+        ("half-own", "half-own-2"),
+        lambda w: UQNO(w.single("half-own"), symmetries=w.symmetries, features=_second_operator(w)),
         _half_fit,
         passes=lambda g, k: 2 * g + 1,
         features=_second_operator,
@@ -343,15 +370,23 @@ def same_as(name: str, settings: Settings) -> str:
 
 def committee(settings: Settings) -> tuple[str, ...]:
     """The shared operators whose mean is Ĝ in ours."""
-    names = ("symmetric", *(f"symmetric-{k}" for k in range(2, settings.committee + 1)))
-    return tuple(without_symmetries(name, settings) for name in names)
+    names = ("own", *(f"own-{k}" for k in range(2, settings.committee + 1)))
+    return tuple(as_trained(name, settings) for name in names)
 
 
-def without_symmetries(name: str, settings: Settings) -> str:
-    """The shared operator itself, or where ours uses no symmetries, the one that has none."""
-    if settings.uses_symmetries:
-        return name
-    return name.replace("half-symmetric", "half").replace("symmetric", "plain")
+def as_trained(name: str, settings: Settings) -> str:
+    """The shared operator itself, or the same one by its other name: `own` is trained with
+    symmetries and sees more inputs, `symmetric` sees no more than others, `plain` has neither."""
+    if not settings.more_inputs:
+        name = name.replace("own", "symmetric").replace("half-hinted", "half")
+    if not settings.uses_symmetries:
+        name = name.replace("half-symmetric", "half").replace("symmetric", "plain")
+    return name
+
+
+def sees_more(name: str) -> bool:
+    """Whether a shared operator, named as it is trained, has the inputs of ours."""
+    return "own" in name or "hinted" in name
 
 
 def needed(method: Method, settings: Settings) -> tuple[str, ...]:
@@ -360,7 +395,7 @@ def needed(method: Method, settings: Settings) -> tuple[str, ...]:
     def names(given: str) -> tuple[str, ...]:
         if given == COMMITTEE:
             return committee(settings)
-        return (without_symmetries(given, settings),)
+        return (as_trained(given, settings),)
 
     return tuple(dict.fromkeys(name for given in method.operators for name in names(given)))
 
@@ -421,7 +456,7 @@ def _operator_fits(name: str, settings: Settings) -> dict[str, Work]:
 
 def is_cross(name: str) -> bool:
     """Whether an operator is trained with folds."""
-    return name.split("-")[0] in ("plain", "symmetric")
+    return name.split("-")[0] in ("plain", "symmetric", "own")
 
 
 def epochs_done(folder: Path) -> int:

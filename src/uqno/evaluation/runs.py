@@ -24,12 +24,13 @@ from numpy.typing import NDArray
 from uqno.conformal.planning import plan
 from uqno.data.files import read_object, write_whole
 from uqno.evaluation import metrics, results
-from uqno.evaluation.methods import Job, Workshop, epochs_done
+from uqno.evaluation.methods import METHODS, Job, Workshop, epochs_done, needed, sees_more
 from uqno.evaluation.presets import OLDER, Settings
 from uqno.evaluation.profile import Profile, concatenate, rungs
 from uqno.evaluation.tasks.contract import Task
 from uqno.evaluation.tasks.registry import task_of
 from uqno.model import UQNO
+from uqno.training.samples import Data
 
 CHUNK = 50  # held-out functions a task
 DELTAS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3)
@@ -71,6 +72,10 @@ class Run:
         )
 
     # --- held-out functions -------------------------------------------------------------------
+
+    def held(self, name: str) -> Data:
+        """The held-out functions as a method sees them."""
+        return self.task.held(sees_more(needed(METHODS[name], self.settings)[0]))
 
     def chunks(self) -> list[range]:
         n = self.settings.held_out

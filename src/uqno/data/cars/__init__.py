@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from uqno.data.cars.case import Settings as Settings
     from uqno.data.cars.distance import signed_distance as signed_distance
     from uqno.data.cars.generation import generate_cars as generate_cars
+    from uqno.data.cars.ideal import Stream as Stream
+    from uqno.data.cars.ideal import ideal_pressure as ideal_pressure
     from uqno.data.cars.mesh import Surface as Surface
     from uqno.data.cars.samples import SurfaceSamples as SurfaceSamples
     from uqno.data.cars.shapenet import read_shapenet as read_shapenet
@@ -28,10 +30,12 @@ _HOME = {
     "CarSet": "shipped",
     "Settings": "case",
     "Shape": "shapes",
+    "Stream": "ideal",
     "Surface": "mesh",
     "SurfaceSamples": "samples",
     "draw": "shapes",
     "generate_cars": "generation",
+    "ideal_pressure": "ideal",
     "load": "shipped",
     "pack": "shipped",
     "read_shapenet": "shapenet",

@@ -5,7 +5,6 @@ its middle by its reach at most, so few others can come below the bound, and the
 The result is exact, whatever the sizes of the triangles.
 """
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from uqno.data.cars.cache import kept
 from uqno.data.cars.mesh import Array, Indices, Surface
-from uqno.data.files import write_whole
 
 BOUND_BY = 4  # triangles that give the upper bound
 CHUNK = 256  # points worked on at once
@@ -110,29 +109,11 @@ def distance_on_grid(
     body: Surface, domain: Domain, shape: Sequence[int], cache: Path | None = None
 ) -> NDArray[np.float32]:
     """Signed distance at the nodes of a latent grid, `shape`; read from `cache` if it is there."""
-    if cache is None:
+
+    def make() -> NDArray[np.float32]:
         nodes = grid_nodes(domain, shape)
         return signed_distance(body, nodes).astype(np.float32).reshape(tuple(shape))
-    file = cache / f"{_fingerprint(body, domain, shape)}.npy"
-    try:
-        kept: NDArray[np.float32] = np.load(file, allow_pickle=False)
-        if kept.shape == tuple(shape) and kept.dtype == np.float32:
-            return kept
-    except (OSError, ValueError, EOFError):  # absent or damaged: made anew
-        pass
-    made = distance_on_grid(body, domain, shape)
-    write_whole(file, lambda aside: _save(aside, made))
-    return made
 
-
-def _save(path: Path, values: NDArray[np.float32]) -> None:
-    with path.open("wb") as file:  # np.save would append a suffix to the name
-        np.save(file, values)
-
-
-def _fingerprint(body: Surface, domain: Domain, shape: Sequence[int]) -> str:
-    content = hashlib.sha256(np.ascontiguousarray(body.points).tobytes())
-    content.update(np.ascontiguousarray(body.triangles).tobytes())
-    content.update(np.array(domain, dtype=np.float64).tobytes())
-    content.update(np.array(tuple(shape), dtype=np.int64).tobytes())
-    return content.hexdigest()[:24]
+    sides = tuple((float(low), float(high)) for low, high in domain)
+    size = tuple(int(n) for n in shape)
+    return kept(cache, body, ("signed distance", sides, size), size, make)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqno.data.cars.distance import Domain, distance_on_grid
+from uqno.data.cars.ideal import Stream, ideal_pressure
 from uqno.data.cars.mesh import Array, Surface
 from uqno.data.samples import MEASURES
 
@@ -21,11 +22,13 @@ class SurfaceSamples:
     """`data[i]` is a dict of float32 tensors, n points each:
 
     points (n, 3), normals (n, 3), surface_weights (n) the area of each vertex, weights (n) the
-    measure μ, which sums to 1, u (1, n) the pressure in Pa, and with `latent` also sdf (*latent).
+    measure μ, which sums to 1, u (1, n) the pressure in Pa; with `latent` also sdf (*latent), with
+    `stream` also features (n, 1), the pressure coefficient of the ideal flow.
 
     surface_of: makes or reads surface i; pressure: (functions, n); positions: which, in which order
     measure: "points" counts vertices alike, as the paper does; "area" by their area
-    latent, domain: of the operator's grid; cache: a folder that keeps the signed distances
+    latent, domain: of the operator's grid; stream: which way the ideal flow goes
+    cache: a folder that keeps the signed distances and the ideal flows
     """
 
     surface_of: Callable[[int], Surface]
@@ -35,6 +38,7 @@ class SurfaceSamples:
     latent: tuple[int, ...] | None = None
     domain: Domain | None = None
     cache: Path | None = None
+    stream: Stream | None = None
 
     def __post_init__(self) -> None:
         if self.measure not in MEASURES:
@@ -64,6 +68,8 @@ class SurfaceSamples:
         }
         if self.latent is not None and self.domain is not None:
             fields["sdf"] = distance_on_grid(body, self.domain, self.latent, self.cache)
+        if self.stream is not None:
+            fields["features"] = ideal_pressure(body, self.stream, self.cache)[:, None]
         return {name: torch.tensor(value, dtype=torch.float32) for name, value in fields.items()}
 
     def __iter__(self) -> Iterator[dict[str, "torch.Tensor"]]:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqno.data.cars.distance import Domain
+from uqno.data.cars.ideal import Stream
 from uqno.data.cars.mesh import Surface
 from uqno.data.cars.ply import read_ply
 from uqno.data.cars.samples import SurfaceSamples, domain_of
@@ -52,11 +53,14 @@ class ShapeNetCars:
         latent: tuple[int, ...] | None = None,
         domain: Domain | None = None,
         cache: Path | None = None,
+        stream: Stream | None = None,
     ) -> SurfaceSamples:
         """All cars as samples for GINO, the training ones first."""
         box = domain or (self.domain if latent is not None else None)
         everything = tuple(range(len(self)))
-        return SurfaceSamples(self.surface, self.pressure, everything, measure, latent, box, cache)
+        return SurfaceSamples(
+            self.surface, self.pressure, everything, measure, latent, box, cache, stream
+        )
 
 
 def read_shapenet(folder: str | os.PathLike[str]) -> ShapeNetCars:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from uqno.data.cars.distance import Domain
 from uqno.data.cars.generation import Folder
+from uqno.data.cars.ideal import Stream
 from uqno.data.cars.mesh import Surface
 from uqno.data.cars.samples import SurfaceSamples
 from uqno.data.cars.shapes import DOMAIN, VERTICES, Shape, names, surface
@@ -62,10 +63,18 @@ class CarSet:
         latent: tuple[int, ...] | None = None,
         domain: Domain = DOMAIN,
         cache: Path | None = None,
+        stream: Stream | None = None,
     ) -> SurfaceSamples:
         """All cars as samples for GINO, in order; see `SurfaceSamples`."""
         return SurfaceSamples(
-            self.surface, self.pressure, tuple(range(len(self))), measure, latent, domain, cache
+            self.surface,
+            self.pressure,
+            tuple(range(len(self))),
+            measure,
+            latent,
+            domain,
+            cache,
+            stream,
         )
 
 

@@ -19,6 +19,7 @@ from torch.utils.data import Subset
 
 from uqno.data.cars import CarSet, SurfaceSamples, load, read_shapenet
 from uqno.data.cars.distance import Domain as Box
+from uqno.data.cars.ideal import Stream
 from uqno.data.cars.mesh import Surface
 from uqno.data.cars.samples import domain_of
 from uqno.data.cars.shapenet import ShapeNetCars
@@ -57,6 +58,12 @@ class Cars:
 
     def __len__(self) -> int:
         return len(self.source)
+
+    @property
+    def stream(self) -> Stream:
+        """Of the ideal flow: the shipped cars drive above a ground at 0, others stand on it."""
+        along, _, up = self.axes
+        return Stream(along, up, 0.0 if isinstance(self.source, CarSet) else None)
 
     @property
     def pressure(self) -> NDArray[np.float32]:
@@ -135,6 +142,19 @@ class Prepared:
         return self.kept[i]
 
 
+class WithoutFeatures:
+    """The same samples, as methods see them that have no ideal flow."""
+
+    def __init__(self, samples: Prepared) -> None:
+        self.samples = samples
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __getitem__(self, i: int) -> dict[str, Tensor]:
+        return {name: field for name, field in self.samples[i].items() if name != "features"}
+
+
 # --- the task ---------------------------------------------------------------------------------
 
 
@@ -206,34 +226,37 @@ class CarTask(Task):
 
     @property
     def cache(self) -> Path:
-        """Signed distances, a file a car."""
-        return self.folder / "distances"
+        """Signed distances and ideal flows, a file each."""
+        return self.folder / "geometry"
 
     def make_data(self, workers: int, progress: Progress) -> None:
-        if self._without_distance():
+        if self._unmeasured():
             self.cache.mkdir(parents=True, exist_ok=True)
+            words = "signed distances" + (" and ideal flows" if self.settings.ideal_flow else "")
             done = 0
-            progress("signed distances", done, self.total)
+            progress(words, done, self.total)
             for count in self._measured(workers):
                 done += count
-                progress("signed distances", done, self.total)
+                progress(words, done, self.total)
 
     def _measured(self, workers: int) -> Iterator[int]:
-        """How many cars have their distances now, part by part."""
+        """How many cars have been measured now, part by part."""
         parts = [range(i, min(i + CHUNK, self.total)) for i in range(0, self.total, CHUNK)]
         where = (self.settings, self.folder, self.data)
         if workers == 1:
-            yield from (_measure_distances(*where, part) for part in parts)
+            yield from (_measure(*where, part) for part in parts)
             return
         with pool(workers) as executor:
-            futures = [executor.submit(_measure_distances, *where, part) for part in parts]
+            futures = [executor.submit(_measure, *where, part) for part in parts]
             yield from (future.result() for future in as_completed(futures))
 
-    def _without_distance(self) -> int:
-        return max(0, self.total - len(list(self.cache.glob("*.npy"))))
+    def _unmeasured(self) -> int:
+        """Cars whose distances, or the flow around them, are still to be found."""
+        files = 2 if self.settings.ideal_flow else 1
+        return max(0, self.total - len(list(self.cache.glob("*.npy"))) // files)
 
     def seconds_to_make(self) -> float:
-        missing = self._without_distance()
+        missing = self._unmeasured()
         return missing * seconds(lambda: self._surfaces(None)[0]) if missing else 0.0
 
     def is_made(self) -> bool:
@@ -242,24 +265,28 @@ class CarTask(Task):
     def _surfaces(self, cache: Path | None) -> SurfaceSamples:
         """The cars of the run, in its order."""
         s, cars = self.settings, self.cars
-        return cars.source.samples(latent=s.latent, domain=cars.box, cache=cache).subset(
-            self.order()
-        )
+        stream = cars.stream if s.ideal_flow else None
+        every = cars.source.samples(latent=s.latent, domain=cars.box, cache=cache, stream=stream)
+        return every.subset(self.order())
 
     @cached_property
     def samples(self) -> Prepared:
+        """As ours sees them."""
         return Prepared(self._surfaces(self.cache), self.network())
 
-    def train(self) -> Data:
-        return Subset(self.samples, range(self.settings.train))  # type: ignore[arg-type]
+    def train(self, ours: bool = False) -> Data:
+        return self._seen(range(self.settings.train), ours)
 
-    def held(self) -> Data:
-        chosen = range(self.settings.train, self.total)
-        return Subset(self.samples, chosen)  # type: ignore[arg-type]
+    def held(self, ours: bool = False) -> Data:
+        return self._seen(range(self.settings.train, self.total), ours)
+
+    def _seen(self, chosen: range, ours: bool) -> Data:
+        every = self.samples if ours else WithoutFeatures(self.samples)
+        return Subset(every, chosen)  # type: ignore[arg-type]
 
     # --- networks -----------------------------------------------------------------------------
 
-    def network(self, dropout: float = 0.0) -> GINO:
+    def network(self, dropout: float = 0.0, ours: bool = False) -> GINO:
         s = self.settings
         near_node, near_point = s.neighbours
         return GINO(
@@ -269,6 +296,7 @@ class CarTask(Task):
             s.modes,
             s.width,
             s.layers,
+            features=1 if ours and s.ideal_flow else 0,
             neighbours=(near_node, near_point),
             dropout=dropout,
         )
@@ -287,7 +315,7 @@ class CarTask(Task):
 
     def trial(self, role: str) -> dict[str, Tensor]:
         count = self.settings.batch_size if role == "train" else 1
-        return self.network().collate([self.samples[0]] * count)
+        return self.network().collate([self.train()[0]] * count)
 
     # --- pictures -----------------------------------------------------------------------------
 
@@ -313,8 +341,8 @@ class CarTask(Task):
         )
 
 
-def _measure_distances(settings: CarSettings, folder: Path, data: Path | None, part: range) -> int:
-    """Signed distances of some cars into their files; how many cars."""
+def _measure(settings: CarSettings, folder: Path, data: Path | None, part: range) -> int:
+    """Signed distances and ideal flows of some cars into their files; how many cars."""
     task = CarTask(settings, folder, data)
     samples = task._surfaces(task.cache)
     for i in part:

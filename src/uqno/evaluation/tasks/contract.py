@@ -77,12 +77,12 @@ class Task(ABC):
         """Whether there are functions to look at, without making any."""
 
     @abstractmethod
-    def train(self) -> Data:
-        """Functions to train on, quick to read again and again."""
+    def train(self, ours: bool = False) -> Data:
+        """Functions to train on, quick to read again and again; with the inputs of ours alone."""
 
     @abstractmethod
-    def held(self) -> Data:
-        """Functions to calibrate and test with, in this order."""
+    def held(self, ours: bool = False) -> Data:
+        """Functions to calibrate and test with, in this order; with the inputs of ours alone."""
 
     @property
     def total(self) -> int:
@@ -108,8 +108,8 @@ class Task(ABC):
     # --- networks -----------------------------------------------------------------------------
 
     @abstractmethod
-    def network(self, dropout: float = 0.0) -> nn.Module:
-        """The untrained module that all methods share."""
+    def network(self, dropout: float = 0.0, ours: bool = False) -> nn.Module:
+        """The untrained module that all methods share; for the inputs of ours alone."""
 
     @property
     @abstractmethod

@@ -79,10 +79,10 @@ class DarcyTask(Task):
     def is_made(self) -> bool:
         return all(path.exists() for path, _, _ in self.stores().values())
 
-    def train(self) -> GridSamples:
+    def train(self, ours: bool = False) -> GridSamples:
         return self._samples("train", range(self.settings.train)).in_memory()
 
-    def held(self) -> GridSamples:
+    def held(self, ours: bool = False) -> GridSamples:
         s = self.settings
         return self._samples("held", range(s.train, s.train + s.held_out))
 
@@ -91,7 +91,7 @@ class DarcyTask(Task):
         path, recipe, _ = stores.get(role) or stores["all"]
         return FunctionStore.open(path).samples(recipe.keep[0], chosen)
 
-    def network(self, dropout: float = 0.0) -> FNO:
+    def network(self, dropout: float = 0.0, ours: bool = False) -> FNO:
         s = self.settings
         return FNO(1, 1, (s.modes, s.modes), s.width, s.layers, dropout=dropout)
 
