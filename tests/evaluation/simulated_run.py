@@ -61,6 +61,9 @@ class SimulatedRun:
         ranks = metrics.ranks_needed(SIDE**2, CALIBRATION, [(a, DELTA) for a in CURVES])
         return profiles(*fields(name), ranks)
 
+    def held(self, name):
+        return self.task.held()
+
     @property
     def task(self):
         return SimulatedTask(self.settings, self.folder, None)

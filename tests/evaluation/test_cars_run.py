@@ -12,11 +12,11 @@ from tests.data.cars.test_shapenet import write_set
 from tests.evaluation.synthetic_cars import write_cars
 from uqno import cli
 from uqno.conformal import calibrate, coverage
-from uqno.data.cars import draw, load, surface
+from uqno.data.cars import draw, ideal_pressure, load, surface
 from uqno.data.cars.mesh import Surface
 from uqno.evaluation import experiment, metrics, table
 from uqno.evaluation.explorer import read_explorer, reopened, unpacked, write_explorer
-from uqno.evaluation.methods import METHODS
+from uqno.evaluation.methods import METHODS, jobs, needed, trained
 from uqno.evaluation.presets import METHODS as NAMES
 from uqno.evaluation.presets import CarSettings
 from uqno.evaluation.runs import Run, loaded
@@ -85,7 +85,7 @@ def test_every_method_has_its_rows(finished):
         )
     assert {q["alpha"] for q in record["paper"]} == {0.12, 0.04}
     assert len(record["ablation"]) > 0
-    for stage in ("signed distances", "training", "testing"):
+    for stage in ("signed distances and ideal flows", "training", "testing"):
         last = [(done, total) for what, done, total in told if what == stage][-1]
         assert last[0] == last[1] > 0
 
@@ -93,7 +93,7 @@ def test_every_method_has_its_rows(finished):
 def test_the_numbers_are_those_of_the_library(finished):
     """Bandwidth and coverage, again, from the model, uqno.calibrate and the recorded splits."""
     made, record, _ = finished
-    held = made.task.held()
+    held = made.held("uqno")
     scored = [(e, r) for e, r, _ in loaded(made, "uqno").scored(held)]
     error, radius = (np.array([pair[i] for pair in scored]) for i in (0, 1))
     areas = np.array([held[i]["surface_weights"].numpy() for i in range(len(held))])
@@ -138,9 +138,38 @@ def test_no_car_has_two_uses_and_the_seed_chooses(finished):
 def test_a_car_is_prepared_once(finished, monkeypatch):
     made, _, _ = finished
     task = CarTask(TINY, made.folder, made.data)
-    first = task.train()[3]
+    first = task.train(ours=True)[3]
     monkeypatch.setattr(cars.GINO, "prepare_geometry", None)
-    assert task.train()[3] is first
+    assert task.train(ours=True)[3] is first
+    assert task.train()[3]["query_neighbours"] is first["query_neighbours"]
+
+
+def test_ours_alone_sees_the_ideal_flow(finished):
+    made, _, _ = finished
+    task = made.task
+    body = load(made.data).surface(task.order()[3])
+    features = task.train(ours=True)[3]["features"]
+    np.testing.assert_allclose(features[:, 0], ideal_pressure(body), atol=1e-3)
+    for name in trained(TINY):
+        base = needed(METHODS[name], TINY)[0]
+        hinted = base.startswith(("own", "half-own", "half-hinted"))
+        assert hinted == (name not in NAMES[1:] and name not in ("out-of-fold", "no-spread"))
+        assert ("features" in made.held(name)[0]) == hinted
+        assert loaded(made, name).base.operator.module.feature_channels == hinted
+    without = CarTask(replace(TINY, ideal_flow=False), made.folder, made.data)
+    assert "features" not in without.train(ours=True)[3]
+
+
+def test_without_the_ideal_flow_ours_is_trained_as_before():
+    settings = replace(TINY, ideal_flow=False)
+    names = {job.name for job in jobs(settings)}
+    assert {"operator/symmetric", "operator/symmetric-2", "operator/half-symmetric"} <= names
+    assert not [name for name in names if "own" in name or "inputs" in name or "hinted" in name]
+    plain = {job.name for job in jobs(replace(settings, shifts=(0.0,)))}
+    assert not [name for name in plain if name.startswith("operator/symmetric")]
+    unmoved = {job.name for job in jobs(replace(TINY, shifts=(0.0,)))}
+    assert {"operator/own", "operator/plain", "operator/half-hinted"} <= unmoved
+    assert "operator/symmetric" not in unmoved
 
 
 def test_a_finished_run_is_read_and_answers_for_other_levels(finished, monkeypatch):
@@ -268,15 +297,20 @@ def test_a_car_from_a_file_to_paraview(finished, tmp_path):
     """`uqno predict` of a file with triangles writes a surface that VTK reads back."""
     pyvista = pytest.importorskip("pyvista")
     made, _, _ = finished
-    model, held = loaded(made, "uqno"), made.task.held()
+    model, held = loaded(made, "uqno"), made.held("uqno")
     model.calibrate(held, 0.12, 0.1)
     model.save(tmp_path / "model")
     body = load(made.data).surface(made.task.order()[TINY.train])
     fields = {"points": body.points, "normals": body.normals, "triangles": body.triangles}
-    np.savez(tmp_path / "car.npz", surface_weights=body.areas, **fields)
-    files = [str(tmp_path / name) for name in ("model", "car.npz")]
-    out = tmp_path / "car.vtp"
-    done = CliRunner().invoke(cli.app, ["predict", *files, "--out", str(out)])
+    np.savez(tmp_path / "without.npz", **fields)
+    flow = ideal_pressure(body)[:, None]
+    np.savez(tmp_path / "car.npz", surface_weights=body.areas, features=flow, **fields)
+    model_file, out = str(tmp_path / "model"), tmp_path / "car.vtp"
+    files = [str(tmp_path / name) for name in ("without.npz", "car.npz")]
+    refused = CliRunner().invoke(cli.app, ["predict", model_file, files[0], "--out", str(out)])
+    assert refused.exit_code == 1
+    assert "1 features a point" in " ".join(str(refused.exception or refused.output).split())
+    done = CliRunner().invoke(cli.app, ["predict", model_file, files[1], "--out", str(out)])
     assert done.exit_code == 0, done.output
     found = pyvista.read(out)
     np.testing.assert_array_equal(found.regular_faces, body.triangles)

@@ -106,6 +106,8 @@ def test_a_record_is_plain_and_complete():
     assert recorded("cars", older).symmetric  # all runs were, before it was a setting
     del older["shifts"]
     assert recorded("cars", older).shifts == (0.0,)
+    del older["ideal_flow"]
+    assert not recorded("cars", older).more_inputs
     assert not preset("cars", "standard", ["shifts=0"]).uses_symmetries
     with pytest.raises(ValueError, match="'weather' is not known: expected one of darcy, cars"):
         recorded("weather", {})

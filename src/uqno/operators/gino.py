@@ -305,7 +305,8 @@ class GINO(nn.Module):
             raise ValueError(
                 f"expected points and normals (batch, n, {d}) and {self.feature_channels} "
                 f"features a point, got {tuple(points.shape)}, {tuple(normals.shape)} and {found}; "
-                "make the operator with features= as many as the data has"
+                "make the operator with features= as many as the data has, or give the data the "
+                "field 'features' (n, f) that it was trained with"
             )
         return normals if features is None else torch.cat((normals, features), dim=-1)
 
