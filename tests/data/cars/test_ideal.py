@@ -102,6 +102,14 @@ def test_too_many_vertices_are_refused_with_a_way_out():
         ideal_pressure(spheroid(refine=2))
 
 
+def test_triangles_without_an_area_do_no_harm():
+    body = spheroid()
+    a, b, _ = body.triangles[0]
+    flat = Surface(body.points, np.concatenate([body.triangles, [[a, b, b]]]))
+    cp = ideal_pressure(flat, Stream(up=None))
+    np.testing.assert_allclose(cp, ideal_pressure(body, Stream(up=None)), atol=0.02)
+
+
 def test_a_ground_above_the_body_is_refused():
     with pytest.raises(ValueError, match=r"reaches down to -1, the ground is at 0: .*Stream"):
         ideal_pressure(spheroid())

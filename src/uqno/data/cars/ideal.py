@@ -159,7 +159,7 @@ def _gradient(body: Surface, values: NDArray[np.float32]) -> Array:
     opposite = np.roll(corners, -2, axis=1) - np.roll(corners, -1, axis=1)  # edges c − b, a − c, …
     edges = np.einsum("ti,tij->tj", of_corner, opposite)
     # area · ∇ = ½ n × Σ φ_i e_i, with the edge e_i opposite to corner i
-    flux = np.cross(body.area_vectors / double[:, None], edges)
+    flux = np.cross(body.area_vectors / np.where(double > 0, double, 1)[:, None], edges)
     total = np.zeros_like(body.points)
     area = np.zeros(len(body.points))
     for k in range(3):
