@@ -12,7 +12,7 @@ from tests.data.cars.test_shapenet import write_set
 from tests.evaluation.synthetic_cars import write_cars
 from uqno import cli
 from uqno.conformal import calibrate, coverage
-from uqno.data.cars import draw, ideal_pressure, load, surface
+from uqno.data.cars import Stream, draw, ideal_pressure, load, surface
 from uqno.data.cars.mesh import Surface
 from uqno.evaluation import experiment, metrics, table
 from uqno.evaluation.explorer import read_explorer, reopened, unpacked, write_explorer
@@ -343,6 +343,14 @@ def test_ours_is_the_mean_over_operators_and_places(finished):
     with torch.no_grad():
         answers = [o(o.collate([g.apply(sample)])) for o in operators for g in places]
     assert np.allclose(ours.estimate(sample).center, torch.stack(answers).mean(0), rtol=1e-5)
+
+
+def test_a_car_without_an_ideal_flow_is_named_with_the_remedy(tmp_path, monkeypatch):
+    high = Stream(ground=0.5)  # above the bottom of the cars
+    monkeypatch.setattr(cars.Cars, "stream", high)
+    task = CarTask(TINY, tmp_path / "run", write_cars(tmp_path / "cars.npz", 40))
+    with pytest.raises(ValueError, match=r"car \d+ of .*cars\.npz: .*--set ideal_flow=false"):
+        task.make_data(1, lambda *what: None)
 
 
 def test_shapenet_is_a_source_too(tmp_path):

@@ -220,6 +220,18 @@ def _second_operator(workshop: Workshop) -> tuple[Any, ...]:
     return (Disagreement(workshop.single("half-own-2")),)
 
 
+def _without_spread(operator: str) -> Method:
+    """The paper's E around an operator with symmetries."""
+    return Method(
+        (operator,),
+        lambda w: UQNO(
+            w.cross(operator), QuantileRadius(power=1.0), symmetries=w.symmetries, spread=False
+        ),
+        _radius_fit,
+        passes=lambda g, k: 2 * g,
+    )
+
+
 COMMITTEE = "committee"
 
 METHODS: Mapping[str, Method] = {
@@ -300,22 +312,8 @@ METHODS: Mapping[str, Method] = {
         _radius_fit,
         passes=lambda g, k: 2,
     ),
-    "no-spread": Method(
-        ("symmetric",),
-        lambda w: UQNO(
-            w.cross("symmetric"), QuantileRadius(power=1.0), symmetries=w.symmetries, spread=False
-        ),
-        _radius_fit,
-        passes=lambda g, k: 2 * g,
-    ),
-    "more-inputs": Method(
-        ("own",),
-        lambda w: UQNO(
-            w.cross("own"), QuantileRadius(power=1.0), symmetries=w.symmetries, spread=False
-        ),
-        _radius_fit,
-        passes=lambda g, k: 2 * g,
-    ),
+    "no-spread": _without_spread("symmetric"),
+    "more-inputs": _without_spread("own"),
     "paper-more-inputs": Method(
         ("half-hinted",),
         lambda w: UQNO(w.single("half-hinted"), QuantileRadius(floor=NO_FLOOR, power=1.0)),

@@ -26,6 +26,10 @@ TOLERANCE = 1e-4
 GAP = 0.05  # of the body's height, to a ground of unknown place: below it there must be a flow
 
 
+class NoIdealFlow(ValueError):
+    """There is none around this body, or this ground is in its way."""
+
+
 @dataclass(frozen=True)
 class Stream:
     """The axis along which the flow goes, one way or the other, and the ground, if there is one.
@@ -79,7 +83,7 @@ def _potential(body: Surface, stream: Stream) -> NDArray[np.float32]:
         lowest, height = float((body.points @ up).min()), float(np.ptp(body.points @ up))
         ground = lowest - GAP * height if stream.ground is None else stream.ground
         if lowest <= ground:
-            raise ValueError(
+            raise NoIdealFlow(
                 f"the body reaches down to {lowest:g}, the ground is at {ground:g}: there must be "
                 "a flow between them; give the ground's place with Stream(ground=...)"
             )
@@ -93,7 +97,7 @@ def _potential(body: Surface, stream: Stream) -> NDArray[np.float32]:
     with np.errstate(all="ignore"):  # what has no solution is said below
         potential, failed = gmres(equations, onset, x0=onset, rtol=TOLERANCE, restart=50)
     if failed or not np.isfinite(potential).all():
-        raise ValueError(
+        raise NoIdealFlow(
             f"no ideal flow was found around the body of {len(points)} vertices: is its surface "
             "closed, with outward normals, and does nothing touch the ground?"
         )

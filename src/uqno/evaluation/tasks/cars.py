@@ -19,7 +19,7 @@ from torch.utils.data import Subset
 
 from uqno.data.cars import CarSet, SurfaceSamples, load, read_shapenet
 from uqno.data.cars.distance import Domain as Box
-from uqno.data.cars.ideal import Stream
+from uqno.data.cars.ideal import NoIdealFlow, Stream
 from uqno.data.cars.mesh import Surface
 from uqno.data.cars.samples import domain_of
 from uqno.data.cars.shapenet import ShapeNetCars
@@ -346,5 +346,11 @@ def _measure(settings: CarSettings, folder: Path, data: Path | None, part: range
     task = CarTask(settings, folder, data)
     samples = task._surfaces(task.cache)
     for i in part:
-        samples[i]
+        try:
+            samples[i]
+        except NoIdealFlow as why:
+            raise ValueError(
+                f"car {samples.positions[i]} of {task._where}: {why} `--set ideal_flow=false` "
+                "does without"
+            ) from None
     return len(part)
