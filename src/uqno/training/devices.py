@@ -1,5 +1,6 @@
 """Devices, precision and processes, all of it by lightning-fabric."""
 
+import atexit
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ def launch(devices: Any, accelerator: Any, precision: Any, strategy: Any) -> Fab
         if distributed.is_available() and distributed.is_torchelastic_launched():
             devices = int(os.environ["LOCAL_WORLD_SIZE"])
             nodes = int(os.environ.get("GROUP_WORLD_SIZE", "1"))
-        elif distributed.is_available() and distributed.is_initialized():
+        elif _is_in_group():
             devices = distributed.get_world_size()
     fabric = Fabric(
         accelerator=accelerator,
@@ -34,8 +35,21 @@ def launch(devices: Any, accelerator: Any, precision: Any, strategy: Any) -> Fab
             f"strategy {type(fabric.strategy).__name__} is not supported, because its processes "
             "hold parts of the weights or none: use strategy='ddp', or 'auto'"
         )
+    mine = not _is_in_group()
     fabric.launch()
+    if mine and _is_in_group():
+        # Left as it is, gloo's threads sometimes abort a process that ends before the others.
+        atexit.register(_leave_group)
     return fabric
+
+
+def _is_in_group() -> bool:
+    return distributed.is_available() and distributed.is_initialized()
+
+
+def _leave_group() -> None:
+    if _is_in_group():
+        distributed.destroy_process_group()
 
 
 @contextmanager
