@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.common import record, row
-from uqno.evaluation import experiment, metrics
-from uqno.evaluation.presets import preset
-from uqno.evaluation.runs import Run
+from uqno.experiments import measuring
+from uqno.experiments.presets import preset
+from uqno.experiments.runs import Run
 
 CHANGES = ("seed=1", "methods=uqno,uqno-paper", "ablation=false")
 FOLDER = Path("runs/benchmark-bands")
@@ -27,7 +27,7 @@ def over_splits(made: Run, method: str, alpha: float, sampling: str) -> tuple[fl
     """Mean bandwidth and calibration percentage; None where the guarantee is infeasible."""
     held, s = made.profile(method), made.settings
     found = [
-        metrics.calibrated(
+        measuring.calibrated(
             held, alpha, s.delta, sampling, calibration=s.calibration, splits=SPLITS, seed=seed
         )
         for seed in range(REPEATS)

@@ -15,15 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.common import record, row
-from uqno.data.cars import bodies, load, shapes, solver
-from uqno.data.cars.case import Settings
+from uqno.experiments.cars import bodies, load, shapes, solver
+from uqno.experiments.cars.case import Flow
 
 SEED = 5
 MESHES = {
-    "as shipped": Settings(),
-    "moved by 0.23 m": Settings(shift=0.23),
-    "cells of 0.6 m": Settings(cell=0.6),
-    "cells of 0.5 m": Settings(cell=0.5),
+    "as shipped": Flow(),
+    "moved by 0.23 m": Flow(shift=0.23),
+    "cells of 0.6 m": Flow(cell=0.6),
+    "cells of 0.5 m": Flow(cell=0.5),
 }
 
 
@@ -31,7 +31,7 @@ def change(p: NDArray[np.float64], q: NDArray[np.float64]) -> float:
     return float(np.linalg.norm(p - q) / np.linalg.norm(q))
 
 
-def solve(index: int, settings: Settings) -> solver.Flow | None:
+def solve(index: int, settings: Flow) -> solver.Solution | None:
     """The flow; None, said aloud, where it is not acceptable."""
     # Finer meshes converge slowly; their forces must be steady all the same.
     longer = replace(settings, iterations=300) if settings.cell < 0.75 else settings

@@ -17,8 +17,8 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 from benchmarks.common import interleaved, record, row
-from uqno.data.darcy import solve_with_report
-from uqno.data.generation import Recipe, generate
+from uqno.experiments.darcy.generation import Recipe, generate
+from uqno.experiments.darcy.solver import solve_with_report
 
 RESOLUTION = 421
 FUNCTIONS = 2

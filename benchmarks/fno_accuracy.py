@@ -13,7 +13,8 @@ import torch
 from torch import nn
 
 from benchmarks.common import record, row
-from uqno.data import FunctionStore, GridSamples, Recipe, generate
+from uqno.data import FunctionStore, GridSamples
+from uqno.experiments.darcy import Recipe, generate
 from uqno.operators import FNO, Operator
 from uqno.operators.symmetry import Symmetry, averaged
 from uqno.training import RelativeL2, fit

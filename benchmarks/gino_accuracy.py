@@ -17,8 +17,8 @@ import torch
 from benchmarks.common import record, row
 from benchmarks.fno_accuracy import error, parameters
 from benchmarks.gino import Peer
-from uqno.evaluation.presets import CarSettings, preset
-from uqno.evaluation.tasks.cars import CarTask
+from uqno.experiments.cars.task import CarTask
+from uqno.experiments.presets import CarSettings, preset
 from uqno.operators import Operator
 from uqno.training import RelativeL2, fit
 from uqno.training.samples import Data

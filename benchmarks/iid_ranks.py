@@ -13,17 +13,17 @@ from uqno.conformal.ranks import Request, default_ranks, expected_scale
 
 SETTINGS = [(100, 50, 0.1, 0.1), (500, 1849, 0.1, 0.02), (500, 3586, 0.04, 0.02),
             (100, 3586, 0.04, 0.02)]  # fmt: skip
-SPREADS = (0.3, 0.7, 1.0)
+DEVIATIONS = (0.3, 0.7, 1.0)
 DRAWS = 4000
 
 
-def mean_scale(pair: Ranks | None, n: int, m: int, spread: float, seed: int) -> float:
+def mean_scale(pair: Ranks | None, n: int, m: int, deviation: float, seed: int) -> float:
     """Mean λ̂ over many calibration sets; ∞ where the rule has no finite λ̂."""
     if pair is None or pair.point is None:
         return np.inf
     rng = np.random.default_rng(seed)
     share = rng.beta(pair.point, m + 1 - pair.point, size=(DRAWS, n))
-    scores = -ndtri((1 - share) / 2) * np.exp(spread * rng.standard_normal((DRAWS, n)))
+    scores = -ndtri((1 - share) / 2) * np.exp(deviation * rng.standard_normal((DRAWS, n)))
     return float(np.partition(scores, pair.function - 1, axis=1)[:, pair.function - 1].mean())
 
 
@@ -44,9 +44,9 @@ def main() -> None:
             "paper": default_ranks(n, m, Request.of(alpha, delta, "hoeffding")),
             "best t": best_hoeffding(n, m, alpha, delta),
         }
-        for spread in SPREADS:
-            scale = {k: mean_scale(p, n, m, spread, seed=0) for k, p in pairs.items()}
-            name = f"mean scale, n={n} m={m} alpha={alpha} delta={delta} spread={spread}"
+        for deviation in DEVIATIONS:
+            scale = {k: mean_scale(p, n, m, deviation, seed=0) for k, p in pairs.items()}
+            name = f"mean scale, n={n} m={m} alpha={alpha} delta={delta} deviation={deviation}"
             theirs = {k: v for k, v in scale.items() if k != "iid"}
             rows.append(
                 row(

@@ -14,10 +14,10 @@ import torch
 
 from benchmarks.common import in_a_process, peak_memory, record, row
 from uqno import UQNO
-from uqno.data.cars import shapes
-from uqno.data.cars.ideal import carry, ideal_pressure
-from uqno.data.cars.shapes import DOMAIN
-from uqno.evaluation.presets import CarSettings, preset
+from uqno.experiments.cars import shapes
+from uqno.experiments.cars.shapes import DOMAIN
+from uqno.experiments.presets import CarSettings, preset
+from uqno.geometry.ideal_flow import carry, ideal_pressure
 from uqno.operators import GINO
 from uqno.operators.symmetry import translations
 

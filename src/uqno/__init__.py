@@ -26,7 +26,7 @@ def __getattr__(name: str) -> object:
     """Import what is used when it is used: `import uqno` itself costs nothing."""
     if name in _HOME:
         found = getattr(import_module(_HOME[name]), name)
-    elif name in ("conformal", "data", "operators", "radius", "training"):
+    elif name in ("conformal", "data", "operators", "training", "uncertainty"):
         found = import_module(f"uqno.{name}")
     else:
         raise AttributeError(f"module 'uqno' has no attribute {name!r}")

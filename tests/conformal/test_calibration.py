@@ -44,12 +44,12 @@ def test_one_point_and_unit_radius_is_textbook_split_conformal():
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), SHARES, SHARES, DESIGNS)
 def test_order_of_functions_and_points_does_not_matter(seed, alpha, delta, design):
-    error, radius = functions(seed)
+    error, uncertainty = functions(seed)
     rng = np.random.default_rng(seed)
     rows, columns = rng.permutation(len(error)), rng.permutation(error.shape[1])
-    first = calibrate_or_none(error, radius, alpha, delta, design)
+    first = calibrate_or_none(error, uncertainty, alpha, delta, design)
     again = calibrate_or_none(
-        error[rows][:, columns], radius[rows][:, columns], alpha, delta, design
+        error[rows][:, columns], uncertainty[rows][:, columns], alpha, delta, design
     )
     assert first == again
 
@@ -57,18 +57,18 @@ def test_order_of_functions_and_points_does_not_matter(seed, alpha, delta, desig
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), SHARES, SHARES, st.sampled_from([0.125, 0.5, 2.0, 1024.0]))
 def test_scaling_the_errors_scales_the_scale(seed, alpha, delta, factor):
-    error, radius = functions(seed)
-    one = calibrate(error, radius, alpha, delta)
-    assert calibrate(factor * error, radius, alpha, delta).scale == factor * one.scale
-    assert calibrate(error, factor * radius, alpha, delta).scale == one.scale / factor
+    error, uncertainty = functions(seed)
+    one = calibrate(error, uncertainty, alpha, delta)
+    assert calibrate(factor * error, uncertainty, alpha, delta).scale == factor * one.scale
+    assert calibrate(error, factor * uncertainty, alpha, delta).scale == one.scale / factor
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.tuples(SHARES, SHARES), st.tuples(SHARES, SHARES))
 def test_on_the_grid_the_scale_never_rises_with_alpha_or_delta(seed, alphas, deltas):
-    error, radius = functions(seed)
-    strict = calibrate(error, radius, min(alphas), min(deltas))
-    loose = calibrate(error, radius, max(alphas), max(deltas))
+    error, uncertainty = functions(seed)
+    strict = calibrate(error, uncertainty, min(alphas), min(deltas))
+    loose = calibrate(error, uncertainty, max(alphas), max(deltas))
     assert loose.scale <= strict.scale
 
 
@@ -86,12 +86,12 @@ def test_the_iid_frontier_only_gains_pairs(n, m, alphas, deltas):
 @settings(max_examples=80, deadline=None)
 @given(st.integers(0, 10**6), SHARES, SHARES, DESIGNS, st.sampled_from([None, 0.8]))
 def test_streams_lists_and_arrays_agree(seed, alpha, delta, design, confidence):
-    error, radius = functions(seed)
+    error, uncertainty = functions(seed)
     arguments = (alpha, delta, design, None, confidence)
-    whole = calibrate_or_none(error, radius, *arguments)
-    assert calibrate_or_none(list(error), list(radius), *arguments) == whole
-    assert calibrate_or_none(iter(error), iter(radius), *arguments) == whole
-    streams = iter(error), iter(radius)
+    whole = calibrate_or_none(error, uncertainty, *arguments)
+    assert calibrate_or_none(list(error), list(uncertainty), *arguments) == whole
+    assert calibrate_or_none(iter(error), iter(uncertainty), *arguments) == whole
+    streams = iter(error), iter(uncertainty)
     assert calibrate_or_none(*streams, *arguments, functions=len(error)) == whole
 
 
@@ -100,9 +100,9 @@ def test_streams_lists_and_arrays_agree(seed, alpha, delta, design, confidence):
 def test_mixed_streams_and_lists_agree(seed, alpha, delta, design):
     rng = np.random.default_rng(seed)
     error = [rng.standard_normal(m) for m in rng.integers(20, 80, 70)]
-    radius = [np.ones(e.size) for e in error]
-    whole = calibrate_or_none(error, radius, alpha, delta, design)
-    assert calibrate_or_none(iter(error), iter(radius), alpha, delta, design) == whole
+    uncertainty = [np.ones(e.size) for e in error]
+    whole = calibrate_or_none(error, uncertainty, alpha, delta, design)
+    assert calibrate_or_none(iter(error), iter(uncertainty), alpha, delta, design) == whole
 
 
 def test_large_functions_give_the_scale_of_all_scores():
@@ -110,16 +110,16 @@ def test_large_functions_give_the_scale_of_all_scores():
     rng = np.random.default_rng(1)
     n, m = 60, LARGE + 100
     error = (rng.standard_normal((n, m)) * np.exp(rng.standard_normal((n, 1)))).astype(np.float32)
-    radius = rng.uniform(0.5, 2, (n, m)).astype(np.float32)
-    scores = np.sort(np.abs(error.astype(float)) / radius.astype(float), axis=1)
+    uncertainty = rng.uniform(0.5, 2, (n, m)).astype(np.float32)
+    scores = np.sort(np.abs(error.astype(float)) / uncertainty.astype(float), axis=1)
     for order in (slice(None), np.argsort(scores[:, -1000]), np.argsort(-scores[:, -1000])):
         for alpha, delta in [(0.1, 0.1), (0.02, 0.3)]:
-            cal = calibrate(error[order], radius[order], alpha, delta)
+            cal = calibrate(error[order], uncertainty[order], alpha, delta)
             expected = np.sort(scores[:, cal.ranks.point - 1])[cal.ranks.function - 1]
             assert cal.scale == expected
-            streamed = calibrate(iter(error[order]), iter(radius[order]), alpha, delta)
+            streamed = calibrate(iter(error[order]), iter(uncertainty[order]), alpha, delta)
             assert streamed == cal
-            streams = iter(error[order]), iter(radius[order])
+            streams = iter(error[order]), iter(uncertainty[order])
             assert calibrate(*streams, alpha, delta, functions=n) == cal
 
 
@@ -128,7 +128,7 @@ def test_a_wrong_number_of_functions_is_refused(told):
     error = np.random.default_rng(0).standard_normal((60, 20))
     with pytest.raises(ValueError, match=f"functions = {told} were announced and 60 came"):
         calibrate(iter(error), iter(np.ones_like(error)), 0.1, 0.1, functions=told)
-    with pytest.raises(ValueError, match=f"60 of error, 60 of radius, {told} of functions"):
+    with pytest.raises(ValueError, match=f"60 of error, 60 of uncertainty, {told} of functions"):
         calibrate(error, np.ones_like(error), 0.1, 0.1, functions=told)
     with pytest.raises(ValueError, match="functions = 0 must be a whole number"):
         calibrate(iter(error), iter(error), 0.1, 0.1, functions=0)
@@ -162,33 +162,33 @@ def test_mixed_discretisation_own_ranks_share_one_beta():
     rng = np.random.default_rng(3)
     sizes = rng.choice([50, 200, 2000], 150)
     error = [rng.standard_normal(m) for m in sizes]
-    radius = [np.ones(m) for m in sizes]
-    cal = calibrate(error, radius, 0.1, 0.1, "iid")
+    uncertainty = [np.ones(m) for m in sizes]
+    cal = calibrate(error, uncertainty, 0.1, 0.1, "iid")
     assert (cal.points, cal.points_max, cal.mixed) == (50, 2000, "own")
     assert "how finely a function is observed is part of its draw" in cal.guarantee
-    reduced = calibrate(error, radius, 0.1, 0.1, "iid", mixed="subsample", seed=1)
+    reduced = calibrate(error, uncertainty, 0.1, 0.1, "iid", mixed="subsample", seed=1)
     assert (reduced.points, reduced.points_max) == (50, 50)
-    assert reduced == calibrate(error, radius, 0.1, 0.1, "iid", mixed="subsample", seed=1)
-    assert reduced != calibrate(error, radius, 0.1, 0.1, "iid", mixed="subsample", seed=2)
+    assert reduced == calibrate(error, uncertainty, 0.1, 0.1, "iid", mixed="subsample", seed=1)
+    assert reduced != calibrate(error, uncertainty, 0.1, 0.1, "iid", mixed="subsample", seed=2)
     assert cal.scale < reduced.scale  # nothing is lost to the coarsest function
 
 
 def test_subsampling_keeps_vectors_and_weights_out():
     rng = np.random.default_rng(4)
     error = [rng.standard_normal((m, 2)) for m in (30, 40, 50, 60) * 10]
-    radius = [np.ones(len(e)) for e in error]
-    cal = calibrate(error, radius, 0.2, 0.2, "iid", mixed="subsample")
+    uncertainty = [np.ones(len(e)) for e in error]
+    cal = calibrate(error, uncertainty, 0.2, 0.2, "iid", mixed="subsample")
     assert cal.points == cal.points_max == 30
 
 
 def test_subsampling_grids_of_points():
-    error, radius = functions(12, n=60, m=40)
-    flat = calibrate(error, radius, 0.2, 0.2, "iid", mixed="subsample")
-    shaped = calibrate(error.reshape(60, 8, 5), radius.reshape(60, 8, 5), 0.2, 0.2, "iid",
+    error, uncertainty = functions(12, n=60, m=40)
+    flat = calibrate(error, uncertainty, 0.2, 0.2, "iid", mixed="subsample")
+    shaped = calibrate(error.reshape(60, 8, 5), uncertainty.reshape(60, 8, 5), 0.2, 0.2, "iid",
                        mixed="subsample")  # fmt: skip
     assert shaped == flat
-    with pytest.raises(ValueError, match=r"shape \(39,\), radius \(40,\)"):
-        calibrate([e[:39] for e in error], list(radius), 0.2, 0.2, "iid", mixed="subsample")
+    with pytest.raises(ValueError, match=r"shape \(39,\), uncertainty \(40,\)"):
+        calibrate([e[:39] for e in error], list(uncertainty), 0.2, 0.2, "iid", mixed="subsample")
 
 
 def test_mixed_sizes_on_a_boundary_do_not_claim_to_be_feasible():
@@ -201,7 +201,7 @@ def test_mixed_sizes_on_a_boundary_do_not_claim_to_be_feasible():
 def test_what_is_quoted_is_never_better_than_what_holds():
     error = np.full((60, 10), 2.0000004)
     said = calibrate(error, np.ones_like(error), 0.1, 0.1).guarantee
-    assert "2.00001 × radius" in said
+    assert "2.00001 × uncertainty" in said
     assert "made without these functions" in said
     tiny = calibrate(np.ones((60, 10)), np.ones((60, 10)), 0.1234561, 0.1).guarantee
     assert "87.65439 %" in tiny
@@ -210,70 +210,76 @@ def test_what_is_quoted_is_never_better_than_what_holds():
 def test_hoeffding_with_mixed_sizes_takes_t_from_the_smallest():
     rng = np.random.default_rng(5)
     error = [rng.standard_normal(m) for m in (2000, 500) * 60]
-    radius = [np.ones(e.size) for e in error]
-    cal = calibrate(error, radius, 0.2, 0.1, "hoeffding")
+    uncertainty = [np.ones(e.size) for e in error]
+    cal = calibrate(error, uncertainty, 0.2, 0.1, "hoeffding")
     assert cal.ranks == uqno.plan(0.2, 0.1, 120, 500, "hoeffding").ranks
     with pytest.raises(ValueError, match="500 points and the first one 2000"):
-        calibrate(iter(error), iter(radius), 0.2, 0.1, "hoeffding")
+        calibrate(iter(error), iter(uncertainty), 0.2, 0.1, "hoeffding")
 
 
 def test_weights_change_what_the_domain_is():
-    error, radius = functions(6)
+    error, uncertainty = functions(6)
     error[:, :4] *= 100
     heavy, light = np.ones(40), np.ones(40)
     heavy[:4], light[:4] = 50, 1e-9
-    plain = calibrate(error, radius, 0.2, 0.1)
-    by_light = calibrate(error, radius, 0.2, 0.1, weights=light)
-    by_heavy = calibrate(error, radius, 0.2, 0.1, weights=heavy)
+    plain = calibrate(error, uncertainty, 0.2, 0.1)
+    by_light = calibrate(error, uncertainty, 0.2, 0.1, weights=light)
+    by_heavy = calibrate(error, uncertainty, 0.2, 0.1, weights=heavy)
     assert by_light.scale < plain.scale < by_heavy.scale
     assert by_light.weighted
     assert by_light.ranks == Ranks(None, plain.ranks.function)
     assert "measured by the weights" in by_light.guarantee
-    assert by_light == calibrate(iter(error), iter(radius), 0.2, 0.1, weights=light)
+    assert by_light == calibrate(iter(error), iter(uncertainty), 0.2, 0.1, weights=light)
 
 
 def test_confidence_takes_a_higher_rank():
-    error, radius = functions(7, n=500)
-    marginal = calibrate(error, radius, 0.1, 0.05)
-    conditional = calibrate(error, radius, 0.1, 0.05, confidence=0.9)
+    error, uncertainty = functions(7, n=500)
+    marginal = calibrate(error, uncertainty, 0.1, 0.05)
+    conditional = calibrate(error, uncertainty, 0.1, 0.05, confidence=0.9)
     assert (marginal.ranks.function, conditional.ranks.function) == (476, 482)
     assert conditional.scale > marginal.scale
     assert "confidence 90 %" in conditional.guarantee
 
 
 def test_a_pair_of_the_callers_own():
-    error, radius = functions(8, n=100, m=50)
+    error, uncertainty = functions(8, n=100, m=50)
     for pair in frontier(100, 50, 0.1, 0.1):
-        cal = calibrate(error, radius, 0.1, 0.1, "iid", ranks=pair)
-        everything = np.sort(np.sort(np.abs(error) / radius, axis=1)[:, pair.point - 1])
+        cal = calibrate(error, uncertainty, 0.1, 0.1, "iid", ranks=pair)
+        everything = np.sort(np.sort(np.abs(error) / uncertainty, axis=1)[:, pair.point - 1])
         assert cal.scale == everything[pair.function - 1]
     with pytest.raises(InfeasibleError, match="function must be 94 to 100"):
-        calibrate(error, radius, 0.1, 0.1, "iid", ranks=Ranks(47, 93))
+        calibrate(error, uncertainty, 0.1, 0.1, "iid", ranks=Ranks(47, 93))
     with pytest.raises(InfeasibleError, match="larger point rank"):
-        calibrate(error, radius, 0.1, 0.1, "iid", ranks=Ranks(20, 100))
+        calibrate(error, uncertainty, 0.1, 0.1, "iid", ranks=Ranks(20, 100))
     with pytest.raises(ValueError, match=r"ranks.point = 51 must lie in 1 … 50"):
-        calibrate(error, radius, 0.1, 0.1, "iid", ranks=Ranks(51, 100))
+        calibrate(error, uncertainty, 0.1, 0.1, "iid", ranks=Ranks(51, 100))
     with pytest.raises(ValueError, match="fits one number of points"):
         calibrate(
-            [*error, error[0, :30]], [*radius, radius[0, :30]], 0.1, 0.1, ranks=Ranks(27, 100)
+            [*error, error[0, :30]],
+            [*uncertainty, uncertainty[0, :30]],
+            0.1,
+            0.1,
+            ranks=Ranks(27, 100),
         )
 
 
 @pytest.mark.parametrize("design", ["grid", "iid", "hoeffding", "weights"])
 @pytest.mark.parametrize("streamed", [False, True])
 def test_several_levels_in_one_pass(design, streamed):
-    error, radius = functions(11, n=200, m=300)
+    error, uncertainty = functions(11, n=200, m=300)
     levels = [(0.2, 0.1), (0.3, 0.1), (0.2, 0.3)]
     sampling = "grid" if design == "weights" else design
     weights = np.arange(1.0, 301) if design == "weights" else None
     several = calibrate_all(
         iter(error) if streamed else error,
-        iter(radius) if streamed else radius,
+        iter(uncertainty) if streamed else uncertainty,
         levels,
         sampling,
         weights,
     )
-    assert several == tuple(calibrate(error, radius, *pair, sampling, weights) for pair in levels)
+    assert several == tuple(
+        calibrate(error, uncertainty, *pair, sampling, weights) for pair in levels
+    )
 
 
 def test_ties_are_conservative_not_clipped():
@@ -289,28 +295,28 @@ def test_perfect_predictions_need_no_band():
 
 
 def test_coverage_of_the_calibration_set_itself():
-    error, radius = functions(9, n=200, m=100)
-    cal = calibrate(error, radius, 0.1, 0.1)
-    assert (cal.coverage(error, radius) >= 0.9).sum() == cal.ranks.function
+    error, uncertainty = functions(9, n=200, m=100)
+    cal = calibrate(error, uncertainty, 0.1, 0.1)
+    assert (cal.coverage(error, uncertainty) >= 0.9).sum() == cal.ranks.function
 
 
 @pytest.mark.parametrize("kind", ["xarray", "torch", "zarr"])
 def test_other_array_libraries(kind, tmp_path):
-    error, radius = functions(10)
+    error, uncertainty = functions(10)
     if kind == "xarray":
         import xarray
 
-        e, r = xarray.DataArray(error), xarray.DataArray(radius)
+        e, r = xarray.DataArray(error), xarray.DataArray(uncertainty)
     elif kind == "torch":
         import torch
 
-        e, r = torch.from_numpy(error), torch.from_numpy(radius)
+        e, r = torch.from_numpy(error), torch.from_numpy(uncertainty)
     else:
         import zarr
 
         e = zarr.create_array(tmp_path / "e.zarr", data=error, chunks=(7, 40))
-        r = zarr.create_array(tmp_path / "r.zarr", data=radius, chunks=(7, 40))
-    assert calibrate(e, r, 0.1, 0.1) == calibrate(error, radius, 0.1, 0.1)
+        r = zarr.create_array(tmp_path / "r.zarr", data=uncertainty, chunks=(7, 40))
+    assert calibrate(e, r, 0.1, 0.1) == calibrate(error, uncertainty, 0.1, 0.1)
 
 
 # --- files ----------------------------------------------------------------------------------
@@ -319,8 +325,8 @@ def test_other_array_libraries(kind, tmp_path):
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), SHARES, SHARES, DESIGNS, st.sampled_from([None, 0.8]))
 def test_json_round_trip(seed, alpha, delta, design, confidence):
-    error, radius = functions(seed)
-    cal = calibrate_or_none(error, radius, alpha, delta, design, None, confidence)
+    error, uncertainty = functions(seed)
+    cal = calibrate_or_none(error, uncertainty, alpha, delta, design, None, confidence)
     if cal is None:
         return
     again = Calibration.from_json(cal.to_json())
@@ -387,9 +393,9 @@ def test_a_calibration_is_frozen_and_says_when():
 def test_a_stream_at_a_rank_above_the_ladder():
     """α so near to 1 that the point rank lies beyond the ladder that a stream keeps."""
     rng = np.random.default_rng(0)
-    error, radius = rng.normal(size=(99, 1000)), np.ones((99, 1000))
+    error, uncertainty = rng.normal(size=(99, 1000)), np.ones((99, 1000))
     level = (0.999, 0.010000001, "iid")
-    whole = calibrate(error, radius, *level)
-    stream = calibrate(iter(error), iter(radius), *level)
+    whole = calibrate(error, uncertainty, *level)
+    stream = calibrate(iter(error), iter(uncertainty), *level)
     assert stream.ranks == Ranks(1000, whole.ranks.function)  # the largest: valid, if wider
     assert stream.scale > whole.scale

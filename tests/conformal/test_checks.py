@@ -20,9 +20,9 @@ BAD = [
     (with_value(np.nan), GOOD, {}, "error of function 3 is nan at point 5"),
     (with_value(np.inf), GOOD, {}, "error of function 3 is inf at point 5"),
     (with_value(-np.inf), GOOD, {}, "error of function 3 is inf at point 5.*finite"),
-    (GOOD, with_value(np.nan), {}, "radius of function 3 is nan at point 5"),
-    (GOOD, with_value(np.inf), {}, "radius of function 3 is inf at point 5"),
-    (GOOD, with_value(-2.0), {}, "radius of function 3 is -2.0 at point 5.*softplus"),
+    (GOOD, with_value(np.nan), {}, "uncertainty of function 3 is nan at point 5"),
+    (GOOD, with_value(np.inf), {}, "uncertainty of function 3 is inf at point 5"),
+    (GOOD, with_value(-2.0), {}, "uncertainty of function 3 is -2.0 at point 5.*softplus"),
     (with_value(np.nan, (3, 5, 1), (30, 8, 2)), GOOD, {}, "error of function 3 is nan"),
     (np.empty((0, 8)), np.empty((0, 8)), {}, "calibration set is empty"),
     ([], [], {}, "calibration set is empty"),
@@ -31,12 +31,12 @@ BAD = [
     (iter(GOOD[:1]), iter(GOOD[:1]), {}, "holds 1 function, at least 2"),
     (np.empty((5, 0)), np.empty((5, 0)), {}, "has no points"),
     ([[1.0], []] * 5, [[1.0], []] * 5, {}, "function 1 has no points"),
-    (GOOD, GOOD[:, :7], {}, r"shape \(8,\), radius \(7,\)"),
-    (GOOD, GOOD[:20], {}, "30 of error, 20 of radius"),
-    (iter(GOOD), iter(GOOD[:20]), {}, "radius ends after 20 functions"),
+    (GOOD, GOOD[:, :7], {}, r"shape \(8,\), uncertainty \(7,\)"),
+    (GOOD, GOOD[:20], {}, "30 of error, 20 of uncertainty"),
+    (iter(GOOD), iter(GOOD[:20]), {}, "uncertainty ends after 20 functions"),
     (iter(GOOD[:20]), iter(GOOD), {}, "error ends after 20 functions"),
     (GOOD[0], GOOD[0], {}, r"shape \(8,\), expected \(functions, points\)"),
-    ([1.0] * 30, [1.0] * 30, {}, "radius of function 0 is a single number"),
+    ([1.0] * 30, [1.0] * 30, {}, "uncertainty of function 0 is a single number"),
     (3.0, GOOD, {}, "error must hold functions, got float"),
     (GOOD.astype(complex), GOOD, {}, "dtype complex128.*two components"),
     (np.full((30, 8), "x"), GOOD, {}, "expected real numbers"),
@@ -60,15 +60,17 @@ BAD = [
     (GOOD, GOOD, {"weights": np.full(8, np.nan)}, "weights of function 0 is nan"),
     (GOOD, GOOD, {"weights": np.ones(7)}, "weights of function 0 have 7 points, expected 8"),
     (GOOD, GOOD, {"weights": list(np.ones((29, 8)))}, "weights ends after 29 functions"),
-    (GOOD, GOOD, {"weights": list(np.ones((31, 8)))}, "31 of weights, 30 of radius"),
+    (GOOD, GOOD, {"weights": list(np.ones((31, 8)))}, "31 of weights, 30 of uncertainty"),
     (GOOD, GOOD, {"weights": np.ones(8), "sampling": "iid"}, "weights go with sampling='grid'"),
 ]
 
 
-@pytest.mark.parametrize(("error", "radius", "more", "said"), BAD, ids=[b[3][:40] for b in BAD])
-def test_bad_input(error, radius, more, said):
+@pytest.mark.parametrize(
+    ("error", "uncertainty", "more", "said"), BAD, ids=[b[3][:40] for b in BAD]
+)
+def test_bad_input(error, uncertainty, more, said):
     with pytest.raises(ValueError, match=said) as raised:
-        calibrate(error, radius, **{"alpha": 0.1, "delta": 0.1, **more})
+        calibrate(error, uncertainty, **{"alpha": 0.1, "delta": 0.1, **more})
     assert not isinstance(raised.value, InfeasibleError)
 
 
@@ -106,29 +108,29 @@ def test_tensors_in_lists():
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_bad_error_in_a_large_function(value):
-    error, radius = np.ones((30, LARGE + 1), np.float32), np.ones((30, LARGE + 1), np.float32)
+    error, uncertainty = np.ones((30, LARGE + 1), np.float32), np.ones((30, LARGE + 1), np.float32)
     error[7, 11] = value
     with pytest.raises(ValueError, match=r"error of function 7 is .* at point 11"):
-        calibrate(error, radius, 0.1, 0.1)
+        calibrate(error, uncertainty, 0.1, 0.1)
     with pytest.raises(ValueError, match=r"error of function 7 is .* at point 11"):
-        calibrate(iter(error), iter(radius), 0.1, 0.1)
+        calibrate(iter(error), iter(uncertainty), 0.1, 0.1)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -1.0])
 def test_bad_radius_in_a_large_function(value):
-    error, radius = np.ones((30, LARGE + 1), np.float32), np.ones((30, LARGE + 1), np.float32)
-    radius[7, 11] = value
-    with pytest.raises(ValueError, match=r"radius of function 7 is .* at point 11"):
-        calibrate(error, radius, 0.1, 0.1)
+    error, uncertainty = np.ones((30, LARGE + 1), np.float32), np.ones((30, LARGE + 1), np.float32)
+    uncertainty[7, 11] = value
+    with pytest.raises(ValueError, match=r"uncertainty of function 7 is .* at point 11"):
+        calibrate(error, uncertainty, 0.1, 0.1)
 
 
 @pytest.mark.parametrize("sampling", ["grid", "iid", "hoeffding"])
 @pytest.mark.parametrize("streamed", [False, True])
 def test_too_few_functions(sampling, streamed):
     error = iter(GOOD) if streamed else GOOD
-    radius = iter(GOOD) if streamed else GOOD
+    uncertainty = iter(GOOD) if streamed else GOOD
     with pytest.raises(InfeasibleError, match="Not feasible with 30 calibration functions of 8"):
-        calibrate(error, radius, 0.1, 0.01, sampling)
+        calibrate(error, uncertainty, 0.1, 0.01, sampling)
 
 
 def test_infeasible_with_mixed_sizes():
@@ -138,10 +140,12 @@ def test_infeasible_with_mixed_sizes():
 
 
 def test_no_finite_scale():
-    radius = GOOD.copy()
-    radius[:10] = 0
-    with pytest.raises(InfeasibleError, match=r"more than 2 of 30 functions have a zero radius"):
-        calibrate(GOOD, radius, 0.1, 0.1)
+    uncertainty = GOOD.copy()
+    uncertainty[:10] = 0
+    with pytest.raises(
+        InfeasibleError, match=r"more than 2 of 30 functions have a zero uncertainty"
+    ):
+        calibrate(GOOD, uncertainty, 0.1, 0.1)
 
 
 def test_integer_and_boolean_input_is_fine():
@@ -152,7 +156,7 @@ def test_integer_and_boolean_input_is_fine():
 
 def test_foreign_byte_order_and_strides():
     rng = np.random.default_rng(0)
-    error, radius = rng.normal(size=(40, 30)), rng.uniform(1, 2, (40, 30))
-    expected = calibrate(error, radius, 0.1, 0.1)
-    assert calibrate(error.astype(">f8"), np.asfortranarray(radius), 0.1, 0.1) == expected
-    assert calibrate(error[:, ::-1], radius[:, ::-1], 0.1, 0.1) == expected
+    error, uncertainty = rng.normal(size=(40, 30)), rng.uniform(1, 2, (40, 30))
+    expected = calibrate(error, uncertainty, 0.1, 0.1)
+    assert calibrate(error.astype(">f8"), np.asfortranarray(uncertainty), 0.1, 0.1) == expected
+    assert calibrate(error[:, ::-1], uncertainty[:, ::-1], 0.1, 0.1) == expected

@@ -180,8 +180,8 @@ def test_tightest_follows_the_training_residuals():
     rng = np.random.default_rng(0)
     pairs = frontier(200, 400, 0.1, 0.1)
     alike = np.abs(rng.standard_cauchy((300, 400)))  # steep in k, functions exchangeable
-    spread = np.exp(2 * rng.standard_normal((300, 1))) * (1 + 0.001 * rng.random((300, 400)))
-    assert tightest(pairs, 400, alike, 200).point < tightest(pairs, 400, spread, 200).point
+    unlike = np.exp(2 * rng.standard_normal((300, 1))) * (1 + 0.001 * rng.random((300, 400)))
+    assert tightest(pairs, 400, alike, 200).point < tightest(pairs, 400, unlike, 200).point
     with pytest.raises(ValueError, match="training ratios is nan"):
         tightest(pairs, 400, np.full((300, 400), np.nan), 200)
     with pytest.raises(ValueError, match="frontier is empty"):

@@ -12,9 +12,9 @@ from uqno.conformal import calibrate, coverage, function_scores, ratios, weighte
 from uqno.conformal.scores import LARGE, exact_sum, weighted_quantile
 
 
-def naive(error, radius, k):
+def naive(error, uncertainty, k):
     """Sort the ratios of one function, all in float64."""
-    e, r = np.asarray(error, np.float64), np.asarray(radius, np.float64)
+    e, r = np.asarray(error, np.float64), np.asarray(uncertainty, np.float64)
     e = np.linalg.norm(e, axis=-1) if e.ndim > r.ndim else np.abs(e)
     return np.sort(np.ravel(e / r))[k - 1]
 
@@ -23,10 +23,13 @@ def naive(error, radius, k):
 @pytest.mark.parametrize("shape", [(7, 30), (3, 5, 6), (200, 40)])
 def test_arrays_of_any_shape(dtype, shape):
     rng = np.random.default_rng(0)
-    error, radius = rng.normal(size=shape).astype(dtype), rng.uniform(0.5, 2, shape).astype(dtype)
+    error, uncertainty = (
+        rng.normal(size=shape).astype(dtype),
+        rng.uniform(0.5, 2, shape).astype(dtype),
+    )
     for k in (1, 10, 30):
-        expected = [naive(e, r, k) for e, r in zip(error, radius, strict=True)]
-        np.testing.assert_array_equal(function_scores(error, radius, k), expected)
+        expected = [naive(e, r, k) for e, r in zip(error, uncertainty, strict=True)]
+        np.testing.assert_array_equal(function_scores(error, uncertainty, k), expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -43,41 +46,41 @@ def test_large_functions_are_selected_exactly(dtype, law):
         "sorted": lambda: np.sort(rng.exponential(size=m)),
         "constant": lambda: np.full(m, 0.3),
     }[law]().astype(dtype)
-    radius = (rng.uniform(0.5, 2, m) if law in ("normal", "sorted") else np.full(m, 0.7)).astype(
-        dtype
-    )
-    everything = np.sort(np.abs(error.astype(np.float64)) / radius.astype(np.float64))
+    uncertainty = (
+        rng.uniform(0.5, 2, m) if law in ("normal", "sorted") else np.full(m, 0.7)
+    ).astype(dtype)
+    everything = np.sort(np.abs(error.astype(np.float64)) / uncertainty.astype(np.float64))
     for k in (1, 2, 100, m // 2, int(0.9 * m), int(0.999 * m), m - 1, m):
-        found = function_scores([error], [radius], k)
+        found = function_scores([error], [uncertainty], k)
         assert found[0] == everything[k - 1], (law, k)
 
 
 def test_large_float32_ratios_that_overflow_float32():
     m = LARGE + 1
-    error, radius = np.full(m, 1e30, np.float32), np.full(m, 1e-20, np.float32)
-    assert function_scores([error], [radius], m // 2)[0] == np.float64(error[0]) / np.float64(
-        radius[0]
+    error, uncertainty = np.full(m, 1e30, np.float32), np.full(m, 1e-20, np.float32)
+    assert function_scores([error], [uncertainty], m // 2)[0] == np.float64(error[0]) / np.float64(
+        uncertainty[0]
     )
 
 
 def test_mixed_precision_is_compared_in_float64():
     rng = np.random.default_rng(2)
-    error, radius = (
+    error, uncertainty = (
         rng.normal(size=(4, LARGE + 9)).astype(np.float32),
         rng.uniform(1, 2, (4, LARGE + 9)),
     )
-    expected = [naive(e, r, 30_000) for e, r in zip(error, radius, strict=True)]
-    np.testing.assert_array_equal(function_scores(error, radius, 30_000), expected)
+    expected = [naive(e, r, 30_000) for e, r in zip(error, uncertainty, strict=True)]
+    np.testing.assert_array_equal(function_scores(error, uncertainty, 30_000), expected)
 
 
 def test_vectors_take_the_2_norm_over_the_last_axis():
     rng = np.random.default_rng(3)
-    error, radius = rng.normal(size=(6, 20, 3)), rng.uniform(1, 2, (6, 20))
-    expected = [naive(e, r, 15) for e, r in zip(error, radius, strict=True)]
-    np.testing.assert_allclose(function_scores(error, radius, 15), expected, rtol=1e-14)
+    error, uncertainty = rng.normal(size=(6, 20, 3)), rng.uniform(1, 2, (6, 20))
+    expected = [naive(e, r, 15) for e, r in zip(error, uncertainty, strict=True)]
+    np.testing.assert_allclose(function_scores(error, uncertainty, 15), expected, rtol=1e-14)
     one = rng.normal(size=(6, 20, 1))
     np.testing.assert_array_equal(
-        function_scores(one, radius, 15), function_scores(one[..., 0], radius, 15)
+        function_scores(one, uncertainty, 15), function_scores(one[..., 0], uncertainty, 15)
     )
 
 
@@ -90,21 +93,21 @@ def test_zero_radius():
     np.testing.assert_array_equal(ratios([0.0, 2.0, 1.0], [0.0, 0.0, 4.0]), [0.0, np.inf, 0.25])
     np.testing.assert_array_equal(ratios([0.0, 1.0], [-0.0, 1.0]), [0.0, 1.0])
     large = np.ones(LARGE + 5)
-    radius = np.where(np.arange(large.size) < 7, 0.0, 1.0)
-    assert function_scores([large], [radius], large.size - 7)[0] == 1.0
-    assert function_scores([large], [radius], large.size - 6)[0] == np.inf
-    zeros = np.where(radius == 0, 0.0, large)
-    assert function_scores([zeros], [radius], 7)[0] == 0.0
+    uncertainty = np.where(np.arange(large.size) < 7, 0.0, 1.0)
+    assert function_scores([large], [uncertainty], large.size - 7)[0] == 1.0
+    assert function_scores([large], [uncertainty], large.size - 6)[0] == np.inf
+    zeros = np.where(uncertainty == 0, 0.0, large)
+    assert function_scores([zeros], [uncertainty], 7)[0] == 0.0
 
 
 def test_streams_lists_and_arrays_agree():
     rng = np.random.default_rng(4)
-    error, radius = rng.normal(size=(30, 50)), rng.uniform(1, 2, (30, 50))
-    whole = function_scores(error, radius, 40)
-    np.testing.assert_array_equal(function_scores(list(error), list(radius), 40), whole)
-    np.testing.assert_array_equal(function_scores(iter(error), iter(radius), 40), whole)
-    np.testing.assert_array_equal(function_scores(error, iter(radius), 40), whole)
-    np.testing.assert_array_equal(function_scores(error.tolist(), radius.tolist(), 40), whole)
+    error, uncertainty = rng.normal(size=(30, 50)), rng.uniform(1, 2, (30, 50))
+    whole = function_scores(error, uncertainty, 40)
+    np.testing.assert_array_equal(function_scores(list(error), list(uncertainty), 40), whole)
+    np.testing.assert_array_equal(function_scores(iter(error), iter(uncertainty), 40), whole)
+    np.testing.assert_array_equal(function_scores(error, iter(uncertainty), 40), whole)
+    np.testing.assert_array_equal(function_scores(error.tolist(), uncertainty.tolist(), 40), whole)
 
 
 def test_only_one_function_of_a_stream_is_alive_at_a_time():
@@ -129,11 +132,11 @@ def test_only_one_function_of_a_stream_is_alive_at_a_time():
 
 def test_several_ranks_in_one_pass():
     rng = np.random.default_rng(5)
-    error, radius = rng.normal(size=(8, 60)), np.ones((8, 60))
-    several = function_scores(error, radius, lambda m: np.array([30, 45, 60]))
+    error, uncertainty = rng.normal(size=(8, 60)), np.ones((8, 60))
+    several = function_scores(error, uncertainty, lambda m: np.array([30, 45, 60]))
     assert several.shape == (8, 3)
     for column, k in enumerate((30, 45, 60)):
-        np.testing.assert_array_equal(several[:, column], function_scores(error, radius, k))
+        np.testing.assert_array_equal(several[:, column], function_scores(error, uncertainty, k))
 
 
 def test_a_rank_out_of_range_is_refused():
@@ -194,18 +197,18 @@ def test_coverage_is_not_an_ulp_below_the_share():
 
 def test_weights_shared_or_one_set_a_function():
     rng = np.random.default_rng(7)
-    error, radius = rng.normal(size=(6, 9)), rng.uniform(1, 2, (6, 9))
+    error, uncertainty = rng.normal(size=(6, 9)), rng.uniform(1, 2, (6, 9))
     shared = rng.uniform(size=9)
     each = np.tile(shared, (6, 1))
-    expected = weighted_scores(error, radius, shared, 0.2)
+    expected = weighted_scores(error, uncertainty, shared, 0.2)
     for weights in (each, list(each), iter(each), shared.tolist()):
-        np.testing.assert_array_equal(weighted_scores(error, radius, weights, 0.2), expected)
+        np.testing.assert_array_equal(weighted_scores(error, uncertainty, weights, 0.2), expected)
     grid = weighted_scores(
-        error.reshape(6, 3, 3), radius.reshape(6, 3, 3), shared.reshape(3, 3), 0.2
+        error.reshape(6, 3, 3), uncertainty.reshape(6, 3, 3), shared.reshape(3, 3), 0.2
     )
     np.testing.assert_array_equal(grid, expected)
     np.testing.assert_array_equal(
-        weighted_scores(list(error), list(radius), list(each), 0.2), expected
+        weighted_scores(list(error), list(uncertainty), list(each), 0.2), expected
     )
 
 
@@ -245,6 +248,6 @@ def test_a_score_covers_its_function_exactly():
     rng = np.random.default_rng(8)
     for dtype in (np.float32, np.float64):
         error = rng.normal(size=(20, 100)).astype(dtype)
-        radius = rng.uniform(0.1, 3, (20, 100)).astype(dtype)
-        for i, score in enumerate(function_scores(error, radius, 90)):
-            assert coverage(error[i : i + 1], radius[i : i + 1], score)[0] == 0.9
+        uncertainty = rng.uniform(0.1, 3, (20, 100)).astype(dtype)
+        for i, score in enumerate(function_scores(error, uncertainty, 90)):
+            assert coverage(error[i : i + 1], uncertainty[i : i + 1], score)[0] == 0.9

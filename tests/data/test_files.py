@@ -7,7 +7,8 @@ import xarray
 from uqno import calibrate
 from uqno.data import files
 from uqno.data.example import example, write_example
-from uqno.data.files import open_calibration, write_whole
+from uqno.data.files import open_calibration
+from uqno.storage import write_file
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +18,7 @@ def arrays():
     return {
         "prediction": truth + rng.standard_normal(truth.shape).astype(np.float32),
         "truth": truth,
-        "radius": rng.uniform(0.5, 2, truth.shape).astype(np.float32),
+        "uncertainty": rng.uniform(0.5, 2, truth.shape).astype(np.float32),
     }
 
 
@@ -42,12 +43,12 @@ def write(path, arrays, compressed=False, chunks=None):
 
 def from_file(path, **more):
     with open_calibration(path) as data:
-        return calibrate(data.error, data.radius, 0.1, 0.1, weights=data.weights, **more)
+        return calibrate(data.error, data.uncertainty, 0.1, 0.1, weights=data.weights, **more)
 
 
 def from_arrays(arrays, **more):
     error = arrays["truth"].astype(float) - arrays["prediction"]
-    return calibrate(error, arrays["radius"], 0.1, 0.1, weights=arrays.get("weights"), **more)
+    return calibrate(error, arrays["uncertainty"], 0.1, 0.1, weights=arrays.get("weights"), **more)
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".nc", ".zarr"])
@@ -64,7 +65,7 @@ def test_vectors_and_weights(suffix, arrays, tmp_path):
     vectors = {
         "prediction": rng.standard_normal((60, 5, 7, 2)),
         "truth": rng.standard_normal((60, 5, 7, 2)),
-        "radius": arrays["radius"],
+        "uncertainty": arrays["uncertainty"],
     }
     for name, weights in (("all", rng.uniform(size=(5, 7))), ("own", rng.uniform(size=(60, 5, 7)))):
         content = {**vectors, "weights": weights}
@@ -76,7 +77,7 @@ def test_progress_counts_functions(arrays, tmp_path, monkeypatch):
     seen = []
     path = write(tmp_path / "set.npz", arrays)
     with open_calibration(path, lambda *told: seen.append(told)) as data:
-        calibrate(data.error, data.radius, 0.1, 0.1)
+        calibrate(data.error, data.uncertainty, 0.1, 0.1)
     assert seen[-1] == (60, 60)
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
 
@@ -86,8 +87,8 @@ def test_a_file_larger_than_what_is_held(arrays, tmp_path, monkeypatch):
     monkeypatch.setattr(files, "SLAB_BYTES", 4 * 35 * 4)
     with open_calibration(write(tmp_path / "set.npz", arrays)) as data:
         for i in range(60):
-            data.radius[i : i + 1]
-            assert len(data.radius._held) <= 8
+            data.uncertainty[i : i + 1]
+            assert len(data.uncertainty._held) <= 8
 
 
 @pytest.mark.parametrize(
@@ -99,7 +100,7 @@ def test_a_file_larger_than_what_is_held(arrays, tmp_path, monkeypatch):
         ("text.nc", lambda p: p.write_text("hello"), "cannot be opened"),
         ("folder.zarr", lambda p: p.mkdir(), "cannot be opened"),
         ("table.csv", lambda p: p.write_text("1,2"), "expected a .npz"),
-        ("some.npz", lambda p: np.savez(p, truth=np.ones((3, 4))), "lacks prediction, radius"),
+        ("some.npz", lambda p: np.savez(p, truth=np.ones((3, 4))), "lacks prediction, uncertainty"),
     ],
 )
 def test_files_that_cannot_be_read(name, make, said, tmp_path):
@@ -116,7 +117,7 @@ def test_objects_are_never_unpickled(tmp_path):
             return (pytest.fail, ("a file was unpickled",))
 
     bad = np.array([Trap()] * 3, dtype=object)
-    np.savez(tmp_path / "bad.npz", prediction=bad, truth=bad, radius=bad)
+    np.savez(tmp_path / "bad.npz", prediction=bad, truth=bad, uncertainty=bad)
     with (
         pytest.raises(ValueError, match="holds Python objects"),
         open_calibration(tmp_path / "bad.npz"),
@@ -140,11 +141,11 @@ def test_truncated_and_damaged_archives(arrays, tmp_path):
 def test_shapes_that_do_not_fit(arrays, tmp_path):
     for change, said in [
         ({"truth": arrays["truth"][:50]}, "expected equal"),
-        ({"radius": arrays["radius"][:, :4]}, "radius has shape"),
+        ({"uncertainty": arrays["uncertainty"][:, :4]}, "uncertainty has shape"),
         ({"weights": np.ones(3)}, "weights have shape"),
         ({"truth": arrays["truth"].astype(complex)}, "expected real numbers"),
         ({"truth": arrays["truth"].astype(str)}, "expected real numbers"),
-        ({"radius": np.array(1.0)}, "radius is a single number"),
+        ({"uncertainty": np.array(1.0)}, "uncertainty is a single number"),
     ]:
         path = write(tmp_path / "set.npz", {**arrays, **change})
         with pytest.raises(ValueError, match=said), open_calibration(path):
@@ -167,7 +168,7 @@ def test_other_variables_are_left_alone(arrays, tmp_path):
 
 @pytest.mark.parametrize("suffix", [".nc", ".zarr"])
 @pytest.mark.parametrize(
-    ("truth", "radius", "said"),
+    ("truth", "uncertainty", "said"),
     [
         (("function", "x", "y"), ("function", "y", "x"), "same in the same order"),
         (("f", "y", "x"), ("function", "y", "x"), "same in the same order"),
@@ -175,11 +176,11 @@ def test_other_variables_are_left_alone(arrays, tmp_path):
         (("y", "x", "function"), ("y", "x", "function"), "function must be the first"),
     ],
 )
-def test_names_of_dimensions_are_heeded(suffix, truth, radius, said, tmp_path):
+def test_names_of_dimensions_are_heeded(suffix, truth, uncertainty, said, tmp_path):
     """Shapes alone would let a transposed truth pass, with a wrong number."""
     ones = np.ones((6, 6, 6))
     dataset = xarray.Dataset(
-        {"prediction": (truth, ones), "truth": (truth, ones), "radius": (radius, ones)}
+        {"prediction": (truth, ones), "truth": (truth, ones), "uncertainty": (uncertainty, ones)}
     )
     path = tmp_path / f"set{suffix}"
     if suffix == ".zarr":
@@ -224,22 +225,22 @@ def test_missing_values_are_named(arrays, tmp_path):
 def test_reading_backwards_is_refused(arrays, tmp_path, monkeypatch):
     monkeypatch.setattr(files, "SLAB_BYTES", 1)
     with open_calibration(write(tmp_path / "set.npz", arrays)) as data:
-        data.radius[0:2]
-        data.radius[20:22]
+        data.uncertainty[0:2]
+        data.uncertainty[20:22]
         with pytest.raises(ValueError, match="once and in order"):
-            data.radius[0:1]
+            data.uncertainty[0:1]
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path):
     path = tmp_path / "deep" / "file.txt"
-    write_whole(path, lambda aside: aside.write_text("old"))
+    write_file(path, lambda aside: aside.write_text("old"))
 
     def full_disk(aside):
         aside.write_text("half")
         raise OSError(28, "No space left on device")
 
     with pytest.raises(OSError, match="No space left"):
-        write_whole(path, full_disk)
+        write_file(path, full_disk)
     assert path.read_text() == "old"
     assert list(path.parent.iterdir()) == [path]
 

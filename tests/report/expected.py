@@ -16,12 +16,12 @@ def places(explorer, method, alpha, delta):
     }
 
 
-def measured(explorer, error, radius, alpha, delta):
+def measured(explorer, error, uncertainty, alpha, delta):
     """λ̂, bandwidth and calibration percentage of the recorded split, from the fields themselves."""
-    error, radius = (f.reshape(len(f), -1) for f in (error, radius))
+    error, uncertainty = (f.reshape(len(f), -1) for f in (error, uncertainty))
     n = explorer["calibration"]
     # The page takes the nearest stored rank above the one that α asks for.
     rank = explorer["ranks"][explorer["alphas"].index(alpha)]
-    cal = uqno.calibrate(error[:n], radius[:n], 1 - Fraction(rank, explorer["points"]), delta)
-    inside = (np.abs(error[n:]) <= cal.scale * radius[n:]).sum(axis=1)
-    return cal.scale, cal.scale * radius[n:].mean(), float((inside >= rank).mean())
+    cal = uqno.calibrate(error[:n], uncertainty[:n], 1 - Fraction(rank, explorer["points"]), delta)
+    inside = (np.abs(error[n:]) <= cal.scale * uncertainty[n:]).sum(axis=1)
+    return cal.scale, cal.scale * uncertainty[n:].mean(), float((inside >= rank).mean())

@@ -4,10 +4,9 @@ from functools import cache
 
 import numpy as np
 
-from tests.evaluation.simulated import CURVES, DELTA, profiles
-from uqno.data import cars
-from uqno.evaluation import metrics
-from uqno.evaluation.explorer import (
+from tests.experiments.simulated import CURVES, DELTA, profiles
+from uqno.experiments import cars, measuring
+from uqno.experiments.explorer import (
     FORMAT,
     VERSION,
     Explorer,
@@ -21,7 +20,7 @@ from uqno.evaluation.explorer import (
     packed,
     ranks_of,
 )
-from uqno.evaluation.results import LABELS
+from uqno.experiments.results import LABELS
 
 VERTICES = 3586
 CALIBRATION, HELD = 60, 100
@@ -47,7 +46,7 @@ def truth(held):
 
 @cache
 def fields(method):
-    """Signed error and radius of a method, (HELD, VERTICES) each."""
+    """Signed error and uncertainty of a method, (HELD, VERTICES) each."""
     rng = np.random.default_rng([3, METHODS.index(method)])
     size = np.stack([difficulty(body(i % 8).points) for i in range(HELD)])  # eight bodies suffice
     size *= np.exp(0.3 * rng.normal(size=(HELD, 1)))
@@ -57,7 +56,7 @@ def fields(method):
 
 
 def simulated_profile(method):
-    ranks = metrics.ranks_needed(VERTICES, CALIBRATION, [(a, DELTA) for a in CURVES])
+    ranks = measuring.ranks_needed(VERTICES, CALIBRATION, [(a, DELTA) for a in CURVES])
     return profiles(*fields(method), ranks)
 
 
@@ -94,7 +93,7 @@ def cars_explorer(shown=5, methods=METHODS) -> Explorer:
                 method=name,
                 label=LABELS[name],
                 scores=packed(np.stack([one.scores(k) for k in ranks], axis=1)),
-                mean_radius=packed(one.mean_radius),
+                mean_uncertainty=packed(one.mean_uncertainty),
             )
             for name, one in held.items()
         ],
@@ -105,9 +104,11 @@ def cars_explorer(shown=5, methods=METHODS) -> Explorer:
 
 def shown_car(held, place, methods, shelf):
     def view(name, one):
-        error, radius = (f[held] for f in fields(name))
+        error, uncertainty = (f[held] for f in fields(name))
         return View(
-            error=shelf.put(error), radius=shelf.put(radius), ratios=packed(one.ratios[held])
+            error=shelf.put(error),
+            uncertainty=shelf.put(uncertainty),
+            ratios=packed(one.ratios[held]),
         )
 
     return Shown(

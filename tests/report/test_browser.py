@@ -10,13 +10,13 @@ import pytest
 from scipy.stats import betabinom
 
 import uqno
-from tests.evaluation.simulated import CALIBRATION, HELD, SIDE, record
-from tests.evaluation.simulated_run import SimulatedRun, fields, made_explorer, truths
+from tests.experiments.simulated import CALIBRATION, HELD, SIDE, record
+from tests.experiments.simulated_run import SimulatedRun, fields, made_explorer, truths
 from tests.report import expected
 from tests.report.browser import Tab
-from uqno.evaluation import results
-from uqno.evaluation.explorer import packed, unpacked
-from uqno.evaluation.table import number, percent
+from uqno.experiments import results
+from uqno.experiments.explorer import packed, unpacked
+from uqno.experiments.table import number, percent
 from uqno.report.page import write_page
 from uqno.report.planner import needed
 
@@ -93,8 +93,8 @@ def test_the_coverage_of_a_function_and_its_map(tab, function):
     held = EXPLORER["functions"][function]["held"]
     wanted = SimulatedRun().profile("uqno-paper").coverage(scale)[held, 0]
     assert tab.value("coverage") == pytest.approx(wanted, abs=1 / SIDE**2 + 1e-9)
-    error, radius = (f[held] for f in fields("uqno-paper"))
-    inside = np.abs(error) <= scale * radius
+    error, uncertainty = (f[held] for f in fields("uqno-paper"))
+    inside = np.abs(error) <= scale * uncertainty
     assert wanted == pytest.approx(inside.mean(), abs=0.01)
     # But for points on the edge of quantisation:
     assert (shown_covered(tab, "covered") == inside).mean() > 0.995
@@ -117,14 +117,14 @@ def test_the_probe_shows_the_values_at_its_point(tab):
 
 def assert_probe(tab, function, method, x, y):
     held = EXPLORER["functions"][function]["held"]
-    error, radius = (f[held][x, y] for f in fields(method))
+    error, uncertainty = (f[held][x, y] for f in fields(method))
     inputs, solutions = (t[held][x, y] for t in truths())
     assert tab.text("probe-place") == f"{x / LAST:.3f}, {y / LAST:.3f}"
     assert tab.value("probe-input") == inputs
     assert tab.value("probe-truth") == pytest.approx(solutions, abs=1e-6)
     assert tab.value("probe-prediction") == pytest.approx(solutions - error, abs=2e-6)
     assert tab.value("probe-error") == pytest.approx(abs(error), abs=1e-7)
-    scaled = tab.value("lambda") * radius
+    scaled = tab.value("lambda") * uncertainty
     assert tab.value("probe-radius") == pytest.approx(scaled, rel=1e-3)
     assert tab.text("probe-radius") == number(tab.value("probe-radius"))
     if abs(abs(error) - scaled) > 1e-3 * scaled:
@@ -142,9 +142,9 @@ def test_a_second_method_beside_the_first(tab):
     tab.point("second-radius", 7, 8, SHAPE)
     assert_probe(tab, 1, "uqno", 7, 8)
     held = EXPLORER["functions"][1]["held"]
-    error, radius = (f[held][7, 8] for f in fields("laplace"))
+    error, uncertainty = (f[held][7, 8] for f in fields("laplace"))
     assert tab.value("second-error") == pytest.approx(abs(error), abs=1e-7)
-    assert tab.value("second-radius") == pytest.approx(scale * radius, rel=1e-3)
+    assert tab.value("second-radius") == pytest.approx(scale * uncertainty, rel=1e-3)
     inside = np.abs(fields("laplace")[0][held]) <= scale * fields("laplace")[1][held]
     assert (shown_covered(tab, "second-covered") == inside).mean() > 0.995
     keys = tab.page.locator('[data-field="radius"] .legend').all_text_contents()
@@ -172,8 +172,8 @@ def test_the_cut_moves_and_turns(desktop):
     assert desktop.text("cut-label") == f"cut at x = {9 / LAST:.3f}"
     assert desktop.text("probe-place") == f"{9 / LAST:.3f}, {4 / LAST:.3f}"
     held = EXPLORER["functions"][0]["held"]
-    error, radius = (f[held][9] for f in fields("uqno"))
-    missed = int((np.abs(error) > desktop.value("lambda") * radius).sum())
+    error, uncertainty = (f[held][9] for f in fields("uqno"))
+    missed = int((np.abs(error) > desktop.value("lambda") * uncertainty).sum())
     assert f"outside at {missed} of {SIDE} nodes" in desktop.text("section-words")
     for chart in ("section", "deviation"):
         assert desktop.page.locator(f"#{chart} circle").count() == missed

@@ -11,9 +11,9 @@ import matplotlib.text
 import numpy as np
 import pytest
 
-from tests.evaluation.simulated import METHODS, panel, record
-from uqno.evaluation import results
-from uqno.evaluation.results import LABELS
+from tests.experiments.simulated import METHODS, panel, record
+from uqno.experiments import results
+from uqno.experiments.results import LABELS
 from uqno.report import figures
 from uqno.report.style import LOOKS, beside, look
 
@@ -253,7 +253,7 @@ def test_a_method_has_a_colour_and_a_marker_of_its_own():
 
 def test_drawing_needs_no_pyplot_and_evaluation_no_matplotlib():
     code = (
-        "import sys, uqno.evaluation.table, uqno.evaluation.metrics; "
+        "import sys, uqno.experiments.table, uqno.experiments.measuring; "
         "assert not {'torch', 'matplotlib'} & set(sys.modules); "
         "import uqno.report.figures; "
         "assert not {'torch', 'matplotlib.pyplot'} & set(sys.modules)"

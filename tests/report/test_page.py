@@ -9,11 +9,11 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from tests.evaluation.simulated import record
-from tests.evaluation.simulated_run import made_explorer
+from tests.experiments.simulated import record
+from tests.experiments.simulated_run import made_explorer
 from tests.report.simulated_cars import VERTICES, cars_explorer
-from uqno.evaluation import results
-from uqno.evaluation.explorer import packed, read_explorer
+from uqno.experiments import results
+from uqno.experiments.explorer import packed, read_explorer
 from uqno.report import figures
 from uqno.report.page import PAGE_FILE, embedded, html, make_report, write_page
 
@@ -118,7 +118,11 @@ def test_pages_of_the_largest_runs_stay_small(made):
         packed(rng.normal(size=(61, 61)), "uint8")
     ] * 25
     large["methods"] = [
-        {**m, "scores": packed(rng.normal(size=(1500, 25))), "mean_radius": packed(np.ones(1500))}
+        {
+            **m,
+            "scores": packed(rng.normal(size=(1500, 25))),
+            "mean_uncertainty": packed(np.ones(1500)),
+        }
         for m in large["methods"]
     ]
     assert len(html(made, large, "run").encode("utf8")) < 12e6

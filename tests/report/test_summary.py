@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.evaluation.simulated import record
+from tests.experiments.simulated import record
 from uqno.conformal import plan
 from uqno.report import planner
 from uqno.report.summary import summary

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from tests.evaluation.simulated import record
+from tests.experiments.simulated import record
 from tests.report import expected
 from tests.report.browser import Tab
 from tests.report.simulated_cars import (
@@ -16,9 +16,9 @@ from tests.report.simulated_cars import (
     simulated_profile,
     truth,
 )
-from uqno.evaluation import results
-from uqno.evaluation.results import LABELS
-from uqno.evaluation.table import number
+from uqno.experiments import results
+from uqno.experiments.results import LABELS
+from uqno.experiments.table import number
 from uqno.report.page import write_page
 
 EXPLORER = cars_explorer()
@@ -104,10 +104,10 @@ def assert_probe(tab, function, methods, vertex):
     for method, kind, scale in zip(
         methods, ("probe", "second"), ("lambda", "second-lambda"), strict=False
     ):
-        error, radius = (f[held][vertex] for f in fields(method))
+        error, uncertainty = (f[held][vertex] for f in fields(method))
         assert tab.value(f"{kind}-prediction") == pytest.approx(solution - error, abs=0.02)
         assert tab.value(f"{kind}-error") == pytest.approx(abs(error), abs=0.01)
-        scaled = tab.value(scale) * radius
+        scaled = tab.value(scale) * uncertainty
         assert tab.value(f"{kind}-radius") == pytest.approx(scaled, rel=1e-3)
         assert tab.text(f"{kind}-radius") == f"{number(tab.value(f'{kind}-radius'))} Pa"
         if abs(abs(error) - scaled) > 1e-3 * scaled:
@@ -145,8 +145,8 @@ def test_sliders_move_the_numbers_and_the_covered_vertices(tab):
         picture = tab.pixels('[data-stage="0"]')
         seen = facing(tab, held, SIDE, 200)
         shown = [picture[int(2 * y), int(2 * x)] for _, x, y in seen]
-        error, radius = (f[held] for f in fields("uqno"))
-        inside = [abs(error[v]) <= scale * radius[v] for v, _, _ in seen]
+        error, uncertainty = (f[held] for f in fields("uqno"))
+        inside = [abs(error[v]) <= scale * uncertainty[v] for v, _, _ in seen]
         blue = [pixel[2] > pixel[0] for pixel in shown]
         assert np.mean(np.equal(blue, inside)) > 0.97  # but for a vertex between two pixels
         counts.append(sum(blue))
@@ -161,7 +161,7 @@ def test_a_second_method_shares_scale_and_camera(desktop):
     assert desktop.value("second-bandwidth") == pytest.approx(bandwidth, rel=1e-6)
     assert desktop.value("second-percentage") == pytest.approx(share, abs=1e-12)
     titles = desktop.page.locator("#stages h3").all_text_contents()
-    assert titles == [f"Radius λ̂E · {LABELS[m]}" for m in ("uqno", "constant")]
+    assert titles == [f"Uncertainty λ̂E · {LABELS[m]}" for m in ("uqno", "constant")]
     stage(desktop).focus()
     desktop.page.keyboard.press("ArrowLeft")
     rested(desktop)

@@ -23,10 +23,10 @@ class Law:
 
     name: str
     point: stats.rv_continuous
-    spread: float = 0.7
+    deviation: float = 0.7
 
     def scales(self, rng, n):
-        return np.exp(self.spread * rng.standard_normal(n))
+        return np.exp(self.deviation * rng.standard_normal(n))
 
     def draw(self, rng, n, m):
         """(errors (n, m), scales (n,))"""
@@ -36,12 +36,12 @@ class Law:
     def failure(self, scale, alpha):
         """P[a new function has coverage below 1 − α], exactly: coverage is F(λ / S)."""
         edge = self.point.ppf(1 - alpha)
-        return float(stats.norm.sf(np.log(scale / edge) / self.spread))
+        return float(stats.norm.sf(np.log(scale / edge) / self.deviation))
 
 
 NORMAL = Law("half-normal", stats.halfnorm())
 HEAVY = Law("half-cauchy", stats.halfcauchy())
-ALIKE = Law("functions alike", stats.halfnorm(), spread=1e-6)
+ALIKE = Law("functions alike", stats.halfnorm(), deviation=1e-6)
 
 CONTINUOUS = [  # law, sampling, n, m, alpha, delta, draws
     (NORMAL, "iid", 20, 20, 0.3, 0.2, 1200),
@@ -158,8 +158,8 @@ def chi_square(values, law, top):
     return float(stats.chi2.sf(statistic, len(pooled_e) - 1))
 
 
-def failed(cal, error, radius, alpha, weights=None):
-    return bool(cal.coverage([error], [radius], weights)[0] < 1 - alpha - 1e-12)
+def failed(cal, error, uncertainty, alpha, weights=None):
+    return bool(cal.coverage([error], [uncertainty], weights)[0] < 1 - alpha - 1e-12)
 
 
 @pytest.mark.parametrize(
@@ -177,9 +177,9 @@ def test_ties_and_discrete_errors_are_covered(n, m, alpha, delta, values):
     for _ in range(draws):
         p = rng.beta(1, 3, size=(n + 1, 1))  # functions differ
         error = (0.1 * rng.binomial(values, p, size=(n + 1, m))).astype(np.float32)
-        radius = np.full(error.shape, 0.3, np.float32)
-        cal = calibrate(error[:n], radius[:n], alpha, delta)
-        failures += failed(cal, error[n], radius[n], alpha)
+        uncertainty = np.full(error.shape, 0.3, np.float32)
+        cal = calibrate(error[:n], uncertainty[:n], alpha, delta)
+        failures += failed(cal, error[n], uncertainty[n], alpha)
     assert at_most(failures, draws, delta), f"{failures} of {draws}"
 
 
@@ -196,9 +196,9 @@ def test_mixed_discretisation_of_a_continuous_domain(way, n, alpha, delta):
         scales = NORMAL.scales(rng, n)
         sizes = np.where(scales > 1, 200, 30) + rng.integers(0, 20, n)
         error = [s * np.abs(rng.standard_normal(m)) for s, m in zip(scales, sizes, strict=True)]
-        radius = [np.ones(m) for m in sizes]
+        uncertainty = [np.ones(m) for m in sizes]
         cal = calibrate(
-            error, radius, alpha, delta, "iid", mixed=way, seed=int(rng.integers(2**31))
+            error, uncertainty, alpha, delta, "iid", mixed=way, seed=int(rng.integers(2**31))
         )
         chances.append(NORMAL.failure(cal.scale, alpha))
     failures = int((rng.random(draws) < chances).sum())
@@ -229,9 +229,9 @@ def test_vector_valued_functions():
     n, m, draws, failures = 50, 40, 800, 0
     for _ in range(draws):
         error = rng.standard_normal((n + 1, m, 3)) * np.exp(rng.standard_normal((n + 1, 1, 1)))
-        radius = rng.uniform(0.5, 2, (n + 1, m))
-        cal = calibrate(error[:n], radius[:n], 0.1, 0.1)
-        failures += failed(cal, error[n], radius[n], 0.1)
+        uncertainty = rng.uniform(0.5, 2, (n + 1, m))
+        cal = calibrate(error[:n], uncertainty[:n], 0.1, 0.1)
+        failures += failed(cal, error[n], uncertainty[n], 0.1)
     assert at_most(failures, draws, 0.1), f"{failures} of {draws}"
 
 

@@ -13,9 +13,9 @@ def draw(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def naive_quantile(error, radius, alpha, weights):
+def naive_quantile(error, uncertainty, alpha, weights):
     total = 0.0
-    for e, r, w in zip(error, radius, weights, strict=True):
+    for e, r, w in zip(error, uncertainty, weights, strict=True):
         inner = 0.0
         for ex, rx, wx in zip(e.flatten(), r.flatten(), w.flatten(), strict=True):
             inner += wx * ((1 - alpha) * (ex - rx) if ex > rx else alpha * (rx - ex))
@@ -25,16 +25,18 @@ def naive_quantile(error, radius, alpha, weights):
 
 @pytest.mark.parametrize("points", [(7,), (3, 4), (2, 3, 2)])
 def test_quantile_loss_is_the_weighted_pinball(points):
-    error, radius, weights = (
+    error, uncertainty, weights = (
         draw(3, *points).abs(),
         draw(3, *points, seed=1),
         draw(3, *points).abs(),
     )
-    expected = naive_quantile(error, radius, 0.2, weights)
-    assert quantile_loss(error, radius, 0.2, weights) == pytest.approx(expected.item(), rel=1e-12)
+    expected = naive_quantile(error, uncertainty, 0.2, weights)
+    assert quantile_loss(error, uncertainty, 0.2, weights) == pytest.approx(
+        expected.item(), rel=1e-12
+    )
     ones = torch.ones_like(weights)
-    expected = naive_quantile(error, radius, 0.2, ones)
-    assert quantile_loss(error, radius, 0.2) == pytest.approx(expected.item(), rel=1e-12)
+    expected = naive_quantile(error, uncertainty, 0.2, ones)
+    assert quantile_loss(error, uncertainty, 0.2) == pytest.approx(expected.item(), rel=1e-12)
 
 
 def test_the_error_is_the_two_norm_over_channels():
@@ -47,29 +49,31 @@ def test_the_error_is_the_two_norm_over_channels():
 
 
 def test_weights_are_a_measure_and_padding_does_not_count():
-    error, radius, weights = draw(2, 6).abs(), draw(2, 6, seed=1), draw(2, 6, seed=2).abs()
-    loss = quantile_loss(error, radius, 0.1, weights)
-    assert torch.isclose(loss, quantile_loss(error, radius, 0.1, 7.0 * weights))
+    error, uncertainty, weights = draw(2, 6).abs(), draw(2, 6, seed=1), draw(2, 6, seed=2).abs()
+    loss = quantile_loss(error, uncertainty, 0.1, weights)
+    assert torch.isclose(loss, quantile_loss(error, uncertainty, 0.1, 7.0 * weights))
     pad = torch.full((2, 3), 1e3, dtype=torch.float64)
-    padded = [torch.cat([x, pad], dim=1) for x in (error, radius)]
+    padded = [torch.cat([x, pad], dim=1) for x in (error, uncertainty)]
     zeros = torch.cat([weights, torch.zeros_like(pad)], dim=1)
     assert torch.isclose(loss, quantile_loss(*padded, 0.1, zeros))
 
 
-def minimised(loss, errors, batch_size, radius, rounds):
-    """The radius at each point that averaged stochastic gradient descent on the loss ends in."""
-    radius = radius.clone().requires_grad_()
+def minimised(loss, errors, batch_size, uncertainty, rounds):
+    """The uncertainty at each point that averaged stochastic gradient descent on the loss ends in."""
+    uncertainty = uncertainty.clone().requires_grad_()
     steps = rounds * (len(errors) // batch_size)
-    average, count = torch.zeros_like(radius), 0
+    average, count = torch.zeros_like(uncertainty), 0
     for step in range(steps):
         k = step % (len(errors) // batch_size)
         batch = errors[k * batch_size : (k + 1) * batch_size]
-        (gradient,) = torch.autograd.grad(loss(batch, radius.expand_as(batch)), radius)
+        (gradient,) = torch.autograd.grad(loss(batch, uncertainty.expand_as(batch)), uncertainty)
         rate = 4.0 / (1 + step / 20) ** 0.6 * min(1.0, batch_size / 8) ** 0.5
         with torch.no_grad():
-            radius -= rate * gradient * radius.numel()  # the loss is a mean over the points
+            uncertainty -= (
+                rate * gradient * uncertainty.numel()
+            )  # the loss is a mean over the points
         if step > steps // 2:
-            average, count = average + radius.detach(), count + 1
+            average, count = average + uncertainty.detach(), count + 1
     return average / count
 
 
@@ -101,16 +105,16 @@ def test_the_peer_learns_another_level_at_another_batch_size():
         0.2, reduction="mean"
     )
     errors = draw(4096)
-    radii = torch.linspace(0.4, 1.8, 57, dtype=torch.float64)
+    uncertainties = torch.linspace(0.4, 1.8, 57, dtype=torch.float64)
 
     def coverage(loss, batch_size):
-        """The level the loss asks of a constant radius; every point is one more batch."""
+        """The level the loss asks of a constant uncertainty; every point is one more batch."""
         batches = errors.view(-1, batch_size).T
-        losses = torch.stack([loss(r.expand_as(batches), batches) for r in radii])
-        return float((errors.abs() <= radii[losses.argmin()]).double().mean())
+        losses = torch.stack([loss(r.expand_as(batches), batches) for r in uncertainties])
+        return float((errors.abs() <= uncertainties[losses.argmin()]).double().mean())
 
-    def ours(radius, residual):
-        return quantile_loss(residual.abs(), radius, 0.2)
+    def ours(uncertainty, residual):
+        return quantile_loss(residual.abs(), uncertainty, 0.2)
 
     sizes = (1, 2, 4, 32)
     assert all(abs(coverage(ours, b) - 0.8) < 0.02 for b in sizes)
@@ -187,5 +191,5 @@ def test_bad_arguments_are_named():
         RelativeH1(((0.0, 1.0),))(torch.ones(1, 1, 3), {"u": torch.ones(1, 1, 3)})
     with pytest.raises(ValueError, match="a derivative needs 2"):
         RelativeH1()(torch.ones(1, 1, 1), {"u": torch.ones(1, 1, 1)})
-    with pytest.raises(ValueError, match="one radius a point"):
+    with pytest.raises(ValueError, match="one uncertainty a point"):
         quantile_loss(torch.ones(1, 2), torch.ones(1, 1), 0.1)

@@ -1,4 +1,4 @@
-"""Errors and radii of calibration functions → λ̂ and the guarantee that it carries."""
+"""Errors and uncertainties of calibration functions → λ̂ and the guarantee that it carries."""
 
 from __future__ import annotations
 
@@ -10,17 +10,14 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uqno.conformal import checks, words
-from uqno.conformal.checks import InfeasibleError, Mixed, Sampling, Share
-from uqno.conformal.functions import Functions
+from uqno.conformal.checks import InfeasibleError
 from uqno.conformal.ranks import Ranks, Request, admissible, function_rank
 from uqno.conformal.rules import Rule, rule_for
 from uqno.conformal.scores import coverage, each_score, each_weighted_score
-
-Reals = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from uqno.conformal.stream import Functions
+from uqno.types import Integers, Mixed, Reals, Sampling, Share
 
 FORMAT = "uqno.calibration"
 VERSION = 1
@@ -31,7 +28,7 @@ class Calibration:
     """λ̂ with all that its guarantee says. Two are equal when they promise the same."""
 
     scale: float
-    """λ̂: the band is the prediction ± scale · radius."""
+    """λ̂: the band is the prediction ± scale · uncertainty."""
     ranks: Ranks
     """(k, j); k belongs to the smallest number of points where functions differ in it."""
     functions: int
@@ -53,9 +50,9 @@ class Calibration:
         """What is promised and what is not, to quote."""
         return words.guarantee(self)
 
-    def coverage(self, error: Any, radius: Any, weights: Any = None) -> Reals:
-        """The covered share of each function, (n,): where ‖error‖ / radius ≤ λ̂."""
-        return coverage(error, radius, self.scale, weights)
+    def coverage(self, error: Any, uncertainty: Any, weights: Any = None) -> Reals:
+        """The covered share of each function, (n,): where ‖error‖ / uncertainty ≤ λ̂."""
+        return coverage(error, uncertainty, self.scale, weights)
 
     def to_json(self) -> str:
         return json.dumps({"format": FORMAT, "version": VERSION, **asdict(self)}, indent=2)
@@ -68,7 +65,7 @@ class Calibration:
 
 def calibrate(
     error: Any,
-    radius: Any,
+    uncertainty: Any,
     alpha: Share,
     delta: Share,
     sampling: str = "grid",
@@ -84,7 +81,7 @@ def calibrate(
 
     error: ‖u − Ĝ(a)‖ or the signed difference, (n, *points), or vectors (n, *points, d); or an
         iterable with one array a function: different lengths, streamed, only scores are kept.
-    radius: E(a) ≥ 0, (n, *points) or an iterable alike.
+    uncertainty: E(a) ≥ 0, (n, *points) or an iterable alike.
     sampling: "grid", the points are the domain; "iid", they are independent draws from it;
         "hoeffding", the paper's rule for such draws with its ranks corrected.
     weights: μ, (*points) or one a function; with "grid".
@@ -103,7 +100,7 @@ def calibrate(
     """
     (cal,) = calibrate_all(
         error,
-        radius,
+        uncertainty,
         [(alpha, delta)],
         sampling,
         weights,
@@ -118,7 +115,7 @@ def calibrate(
 
 def calibrate_all(
     error: Any,
-    radius: Any,
+    uncertainty: Any,
     levels: Iterable[tuple[Share, Share]],
     sampling: str = "grid",
     weights: Any = None,
@@ -137,7 +134,7 @@ def calibrate_all(
     way = checks.mixed(mixed, checks.sampling(sampling))
     if functions is not None:
         checks.count("functions", functions)
-    given = Functions(error, radius, weights, functions)
+    given = Functions(error, uncertainty, weights, functions)
     if given.number is not None:
         checks.functions(given.number)
     if weights is not None:
@@ -215,9 +212,9 @@ def _finite_scale(scores: Reals, j: int) -> float:
     scale = float(np.partition(scores, j - 1)[j - 1])
     if not isfinite(scale):
         raise InfeasibleError(
-            f"more than {scores.size - j} of {scores.size} functions have a zero radius where the "
+            f"more than {scores.size - j} of {scores.size} functions have a zero uncertainty where the "
             "error is not, at more points than alpha allows: no finite scale is valid; give the "
-            "radius a positive floor"
+            "uncertainty a positive floor"
         )
     return scale
 
@@ -230,14 +227,14 @@ def _subsampled(functions: Functions, seed: int) -> Functions:
             "or arrays instead of iterators, or mixed='own'"
         )
     least = min(functions.sizes)
-    errors, radii = [], []
+    errors, uncertainties = [], []
     for block in functions.blocks():
-        for i in range(len(block.radius)):
+        for i in range(len(block.uncertainty)):
             rng = np.random.default_rng([seed, block.first + i])
             index = rng.permutation(block.points)[:least]
             errors.append(block.error[i, index])
-            radii.append(block.radius[i, index])
-    return Functions(errors, radii)
+            uncertainties.append(block.uncertainty[i, index])
+    return Functions(errors, uncertainties)
 
 
 # --- files -----------------------------------------------------------------------------------

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import numbers
-from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Final, Literal, TypeAlias, cast, get_args
+from typing import Any, Final, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-Sampling: TypeAlias = Literal["grid", "iid", "hoeffding"]
-Mixed: TypeAlias = Literal["own", "subsample"]
-Share: TypeAlias = float | Fraction | Decimal
-Floats: TypeAlias = NDArray[np.floating[Any]]
+from uqno.types import Floats, Mixed, Sampling, Share
 
 # More functions or points than any archive holds; floats still count them exactly.
 LARGEST_COUNT: Final = 10**12
@@ -135,21 +131,21 @@ def real(name: str, where: str, values: Any) -> Floats:
     return np.asarray(array, dtype=wanted)
 
 
-def shapes(where: str, error: tuple[int, ...], radius: tuple[int, ...]) -> bool:
-    """Whether the error is vector-valued: radius (*points), error (*points) or (*points, d)."""
-    if not radius:
+def shapes(where: str, error: tuple[int, ...], uncertainty: tuple[int, ...]) -> bool:
+    """Whether the error is vector-valued: uncertainty (*points), error (*points) or (*points, d)."""
+    if not uncertainty:
         raise ValueError(
-            f"radius of {where} is a single number, expected one array of points per function; "
+            f"uncertainty of {where} is a single number, expected one array of points per function; "
             "for one point per function use shape (functions, 1)"
         )
-    if 0 in radius or 0 in error:
-        raise ValueError(f"{where} has no points: error {error}, radius {radius}")
-    if error == radius:
+    if 0 in uncertainty or 0 in error:
+        raise ValueError(f"{where} has no points: error {error}, uncertainty {uncertainty}")
+    if error == uncertainty:
         return False
-    if error[:-1] == radius:
+    if error[:-1] == uncertainty:
         return True
     raise ValueError(
-        f"error of {where} has shape {error}, radius {radius}: expected the same shape, or one "
+        f"error of {where} has shape {error}, uncertainty {uncertainty}: expected the same shape, or one "
         "more last axis in the error for the components of a vector"
     )
 
@@ -218,10 +214,16 @@ def finite_error(where: str, error: Floats) -> None:
     first_bad("error", where, error, ~np.isfinite(error), why)
 
 
-def finite_radius(where: str, radius: Floats) -> None:
-    first_bad("radius", where, radius, ~np.isfinite(radius), "radii must be finite numbers ≥ 0")
-    why = "radii must be ≥ 0: use a positive function of the network's output, such as softplus"
-    first_bad("radius", where, radius, radius < 0, why)
+def finite_uncertainty(where: str, uncertainty: Floats) -> None:
+    first_bad(
+        "uncertainty",
+        where,
+        uncertainty,
+        ~np.isfinite(uncertainty),
+        "uncertainties must be finite numbers ≥ 0",
+    )
+    why = "uncertainties must be ≥ 0: use a positive function of the network's output, such as softplus"
+    first_bad("uncertainty", where, uncertainty, uncertainty < 0, why)
 
 
 def weights(where: str, values: Any, points: int) -> NDArray[np.float64]:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from uqno.conformal import checks, words
-from uqno.conformal.checks import InfeasibleError, Sampling, Share
+from uqno.conformal.checks import InfeasibleError
 from uqno.conformal.ranks import Ranks, Request, default_ranks, feasible
+from uqno.types import Sampling, Share
 
 
 @dataclass(frozen=True)

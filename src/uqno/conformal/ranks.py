@@ -23,21 +23,17 @@ from math import ceil, floor, sqrt
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betainc, ndtri
 
 from uqno.conformal import checks
 from uqno.conformal.binomial import lower_tail, relative_slack, smallest_count, tail_at_most
-from uqno.conformal.checks import Sampling, Share
-
-Integers = NDArray[np.int64]
-Reals = NDArray[np.float64]
+from uqno.types import Integers, Reals, Sampling, Share
 
 # Candidates of the default choice, in standard deviations of Bin(m, 1 − α) from its mean. So fine
 # a ladder holds every integer k up to m ≈ 20 000 (α = 0.1), and loses nothing of note beyond.
 RUNGS: Final = np.linspace(-4.0, 8.0, 513)
-# Spread (of the logarithm) of the scale of functions in the working law of `expected_scale`.
-SCALE_SPREAD: Final = 0.7
+# Deviation (of the logarithm) of the scale of functions in the working law of `expected_scale`.
+SCALE_DEVIATION: Final = 0.7
 
 
 @dataclass(frozen=True)
@@ -272,18 +268,18 @@ def _function_ranks(n: int, level: Reals, confidence: Fraction | None) -> Intege
 def expected_scale(k: Any, j: Any, m: float, n: int) -> Reals:
     """λ̂ to expect from a pair under a working law: |N(0, 1)| errors, lognormal function scales.
 
-    log score ≈ N(log q(k/m), σ² + ν²), ν the relative spread of the k-th of m half-normals; λ̂
+    log score ≈ N(log q(k/m), σ² + ν²), ν the relative deviation of the k-th of m half-normals; λ̂
     is the j-th of n such. It ranks the pairs; no guarantee rests on it.
     """
     upper = (m + 1 - np.asarray(k, dtype=np.float64)) / (m + 1)
     q = -ndtri(upper / 2)
     density = np.sqrt(2 / np.pi) * np.exp(-q * q / 2)
     noise = np.sqrt(upper * (1 - upper) / (m + 2)) / (density * q)
-    spread = np.sqrt(SCALE_SPREAD**2 + noise**2)
+    deviation = np.sqrt(SCALE_DEVIATION**2 + noise**2)
     place = (np.asarray(j, dtype=np.float64) - 0.375) / (n + 0.25)
     z = ndtri(place)
     variance = place * (1 - place) * 2 * np.pi * np.exp(z * z) / (n + 2)
-    return np.asarray(q * np.exp(spread * z + spread**2 * variance / 2))
+    return np.asarray(q * np.exp(deviation * z + deviation**2 * variance / 2))
 
 
 def tightest(pairs: Sequence[Ranks], points: int, training: Iterable[Any], n: int) -> Ranks:

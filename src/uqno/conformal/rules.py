@@ -14,7 +14,6 @@ from math import ceil
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uqno.conformal.binomial import lower_tail, relative_slack
 from uqno.conformal.checks import InfeasibleError
@@ -32,9 +31,8 @@ from uqno.conformal.ranks import (
     ladder,
 )
 from uqno.conformal.scores import Largest
+from uqno.types import Integers, Reals
 
-Reals = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Pick = Callable[[int, Reals], Reals]
 """(points, scores of a block) → one score a function."""
 

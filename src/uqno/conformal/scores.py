@@ -15,11 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqno.conformal import checks
-from uqno.conformal.checks import Floats
-from uqno.conformal.functions import Block, Functions
-
-Reals = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from uqno.conformal.stream import Block, Functions
+from uqno.types import Floats, Integers, Reals, Share
 
 # From this many points on, a function's score is found by a bracket from a sample of them.
 LARGE = 2**15
@@ -29,45 +26,45 @@ SAMPLE = 2**10
 # --- ratios ---------------------------------------------------------------------------------
 
 
-def ratios(error: Any, radius: Any) -> Reals:
-    """‖error‖ / radius for one function; 0 where both are 0, ∞ where only the radius is.
+def ratios(error: Any, uncertainty: Any) -> Reals:
+    """‖error‖ / uncertainty for one function; 0 where both are 0, ∞ where only the uncertainty is.
 
-    error: (*points) or (*points, d); radius: (*points). Returns (points,), float64.
+    error: (*points) or (*points, d); uncertainty: (*points). Returns (points,), float64.
 
     >>> ratios([0.0, 1.0, -3.0], [0.0, 0.0, 2.0])
     array([0. , inf, 1.5])
     """
-    (block,) = Functions([error], [radius]).blocks()
+    (block,) = Functions([error], [uncertainty]).blocks()
     row: Reals = _block_ratios(block)[0]
     return row
 
 
 def _block_ratios(block: Block) -> Reals:
-    """(functions, points) in float64; raises for what is not a finite error or radius ≥ 0."""
-    error, radius = _checked(block)
-    out = np.empty(radius.shape)
+    """(functions, points) in float64; raises for what is not a finite error or uncertainty ≥ 0."""
+    error, uncertainty = _checked(block)
+    out = np.empty(uncertainty.shape)
     try:
         with np.errstate(divide="raise", invalid="raise", over="ignore"):
-            return np.divide(error, radius, out=out, dtype=np.float64)
-    except FloatingPointError:  # some radius is zero
+            return np.divide(error, uncertainty, out=out, dtype=np.float64)
+    except FloatingPointError:  # some uncertainty is zero
         out.fill(np.inf)
-        np.divide(error, radius, out=out, where=radius > 0, dtype=np.float64)
-        out[(radius == 0) & (error == 0)] = 0
+        np.divide(error, uncertainty, out=out, where=uncertainty > 0, dtype=np.float64)
+        out[(uncertainty == 0) & (error == 0)] = 0
         return out
 
 
 def _checked(block: Block) -> tuple[Floats, Floats]:
-    """|error| and radius once they are known to be finite and not negative."""
-    error, radius = block.error, block.radius
-    if not _finite_nonnegative(radius):
-        for where, r in zip(block.names(), radius, strict=True):
-            checks.finite_radius(where, r)
+    """|error| and uncertainty once they are known to be finite and not negative."""
+    error, uncertainty = block.error, block.uncertainty
+    if not _finite_nonnegative(uncertainty):
+        for where, r in zip(block.names(), uncertainty, strict=True):
+            checks.finite_uncertainty(where, r)
     if not _finite_nonnegative(error):
         error = np.abs(error)
         if not _finite_nonnegative(error):
             for where, e in zip(block.names(), error, strict=True):
                 checks.finite_error(where, e)
-    return error, radius
+    return error, uncertainty
 
 
 def _finite_nonnegative(x: Floats) -> bool:
@@ -81,18 +78,18 @@ def _finite_nonnegative(x: Floats) -> bool:
 
 
 def function_scores(
-    error: Any, radius: Any, point_rank: int | Callable[[int], int | Integers]
+    error: Any, uncertainty: Any, point_rank: int | Callable[[int], int | Integers]
 ) -> Reals:
     """The `point_rank`-th smallest ratio of each function, (n,): exact, in one pass.
 
-    error, radius: as in `uqno.calibrate`; only the scores are kept. point_rank: k, or a function
+    error, uncertainty: as in `uqno.calibrate`; only the scores are kept. point_rank: k, or a function
     of the number of points m that gives k, or an array of several k, then the scores are (n, k).
 
     >>> function_scores([[3.0, 1.0, 2.0], [6.0, 4.0, 5.0]], [[1.0, 1.0, 1.0], [2.0, 2.0, 2.0]], 2)
     array([2. , 2.5])
     """
     rank_of = point_rank if callable(point_rank) else lambda m: point_rank
-    parts = [s for _, s in each_score(Functions(error, radius), rank_of)]
+    parts = [s for _, s in each_score(Functions(error, uncertainty), rank_of)]
     return np.concatenate(parts) if parts else np.empty(0)
 
 
@@ -141,8 +138,8 @@ def each_score(
 
 
 def _block_scores(block: Block, k: Integers, floor: float, scratch: Scratch) -> Reals:
-    if k.ndim == 0 and block.radius.shape[0] == 1 and block.points >= LARGE:
-        score = _large_score(block.error[0], block.radius[0], int(k), floor, scratch)
+    if k.ndim == 0 and block.uncertainty.shape[0] == 1 and block.points >= LARGE:
+        score = _large_score(block.error[0], block.uncertainty[0], int(k), floor, scratch)
         if score is not None:
             return np.array([score])
     r = _block_ratios(block)
@@ -168,22 +165,22 @@ class Scratch:
 
 
 def _large_score(
-    error: Floats, radius: Floats, k: int, floor: float, scratch: Scratch
+    error: Floats, uncertainty: Floats, k: int, floor: float, scratch: Scratch
 ) -> float | None:
     """The k-th smallest of many ratios, or −∞ if that does not exceed `floor`.
 
-    None where something asks for the careful way: a zero radius, a negative or bad number.
+    None where something asks for the careful way: a zero uncertainty, a negative or bad number.
     Division rounds monotonically, so float32 ratios are in the order of the exact ones up to
     ties, and only the ties are divided again in float64.
     """
-    ratio = scratch.take("ratio", error.size, np.result_type(error, radius))
+    ratio = scratch.take("ratio", error.size, np.result_type(error, uncertainty))
     try:
         with np.errstate(divide="raise", invalid="raise", over="raise"):
-            np.divide(error, radius, out=ratio)
+            np.divide(error, uncertainty, out=ratio)
     except FloatingPointError:
         return None
-    # A finite ratio ≥ 0 to a finite radius > 0 is that of a finite error ≥ 0.
-    if not (_finite_nonnegative(ratio) and _finite_nonnegative(radius)):
+    # A finite ratio ≥ 0 to a finite uncertainty > 0 is that of a finite error ≥ 0.
+    if not (_finite_nonnegative(ratio) and _finite_nonnegative(uncertainty)):
         return None
     if floor > -np.inf:
         above = scratch.take("below", ratio.size, np.bool_)
@@ -196,7 +193,7 @@ def _large_score(
     ties = np.flatnonzero(candidates == value)
     ties = ties if isinstance(inside, slice) else inside[ties]
     rank = place - np.count_nonzero(candidates < value)
-    exact = np.divide(error[ties], radius[ties], dtype=np.float64)
+    exact = np.divide(error[ties], uncertainty[ties], dtype=np.float64)
     return float(np.partition(exact, rank)[rank])
 
 
@@ -233,9 +230,9 @@ def _first_guess(values: Floats, place: int) -> tuple[np.floating[Any], float]:
     m = values.size
     sample = np.sort(values[:: m // SAMPLE])
     share = (place + 0.5) / m
-    spread = 3 * sqrt(share * (1 - share) * sample.size) + 1
-    low = max(0, floor(share * sample.size - spread))
-    high = min(sample.size - 1, ceil(share * sample.size + spread))
+    reach = 3 * sqrt(share * (1 - share) * sample.size) + 1
+    low = max(0, floor(share * sample.size - reach))
+    high = min(sample.size - 1, ceil(share * sample.size + reach))
     step = float(sample[high] - sample[low]) * sample.size / (m * (high - low))
     return sample[min(int(share * sample.size), sample.size - 1)], step
 
@@ -243,13 +240,13 @@ def _first_guess(values: Floats, place: int) -> tuple[np.floating[Any], float]:
 # --- weighted scores ------------------------------------------------------------------------
 
 
-def weighted_scores(error: Any, radius: Any, weights: Any, alpha: checks.Share) -> Reals:
+def weighted_scores(error: Any, uncertainty: Any, weights: Any, alpha: Share) -> Reals:
     """The smallest λ whose weighted coverage μ{r ≤ λ} reaches 1 − α, a function; shape (n,).
 
     weights: (*points) for all functions, or one set a function; any positive total.
     """
     shares = [1 - checks.share("alpha", alpha)]
-    functions = Functions(error, radius, weights)
+    functions = Functions(error, uncertainty, weights)
     parts = [s[:, 0] for _, s in each_weighted_score(functions, shares)]
     return np.concatenate(parts) if parts else np.empty(0)
 
@@ -308,7 +305,7 @@ def exact_sum(weights: Reals) -> Fraction:
 # --- coverage -------------------------------------------------------------------------------
 
 
-def coverage(error: Any, radius: Any, scale: float, weights: Any = None) -> Reals:
+def coverage(error: Any, uncertainty: Any, scale: float, weights: Any = None) -> Reals:
     """c(λ) = μ{x : r(x) ≤ λ}, the covered share of each function, shape (n,).
 
     >>> coverage([[1.0, 2.0, 3.0, 4.0]], [[1.0, 1.0, 1.0, 1.0]], scale=3.0)
@@ -316,7 +313,7 @@ def coverage(error: Any, radius: Any, scale: float, weights: Any = None) -> Real
     """
     checks.scale(scale)
     parts = [np.empty(0)]
-    for block in Functions(error, radius, weights).blocks():
+    for block in Functions(error, uncertainty, weights).blocks():
         inside = _block_ratios(block) <= scale
         if block.weights is None:
             parts.append(np.asarray(np.count_nonzero(inside, axis=1) / block.points))

@@ -76,7 +76,7 @@ def plan(p: Plan) -> str:
 def guarantee(c: Calibration) -> str:
     """One sentence to quote: what is promised, on what condition, and what is not."""
     inside = (
-        f"the band of {rounded_up(c.scale, 6)} × radius around the prediction covers at least "
+        f"the band of {rounded_up(c.scale, 6)} × uncertainty around the prediction covers at least "
         f"{rest(c.alpha)} of {DOMAIN['weighted' if c.weighted else c.sampling]}"
     )
     n = f"n = {c.functions} calibration functions"
@@ -93,7 +93,7 @@ def guarantee(c: Calibration) -> str:
             f"{inside}"
         )
         unsaid = ""
-    said += ", given that prediction and radius were made without these functions"
+    said += ", given that prediction and uncertainty were made without these functions"
     if c.sampling != "grid":
         said += ", that each function's points are independent draws from the domain"
     if c.points != c.points_max and c.mixed == "own":

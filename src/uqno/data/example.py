@@ -7,16 +7,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from uqno.data.files import write_whole
+from uqno.storage import write_file
 
 
 def example(
     functions: int = 500, points: int = 256, seed: int = 0
 ) -> dict[str, NDArray[np.float32]]:
-    """prediction, truth and radius, each (functions, points).
+    """prediction, truth and uncertainty, each (functions, points).
 
     truth = Σ_k c_k sin(π k x) / k; the error is such a sum too, larger towards x = 1 and on some
-    functions, and the radius knows the first of these and half of the second.
+    functions, and the uncertainty knows the first of these and half of the second.
     """
     rng = np.random.default_rng(seed)
     x, k = np.linspace(0, 1, points), np.arange(1, 9)
@@ -27,7 +27,7 @@ def example(
     arrays = {
         "prediction": truth - error,
         "truth": truth,
-        "radius": 0.05 * np.sqrt(hardness) * (0.2 + x),
+        "uncertainty": 0.05 * np.sqrt(hardness) * (0.2 + x),
     }
     return {name: values.astype(np.float32) for name, values in arrays.items()}
 
@@ -42,4 +42,4 @@ def write_example(path: str | Path, functions: int = 500, points: int = 256, see
         with aside.open("wb") as out:  # an open file keeps NumPy from adding to the name
             np.savez(out, **arrays)  # type: ignore[arg-type]
 
-    write_whole(path, write)
+    write_file(path, write)

@@ -1,14 +1,12 @@
 """Functions in .npz, NetCDF and zarr files, read a few at a time: larger than memory is fine.
 
-A file holds `prediction`, `truth` and `radius`, and may hold `weights`; the first dimension
+A file holds `prediction`, `truth` and `uncertainty`, and may hold `weights`; the first dimension
 counts the functions, prediction and truth may have one more last dimension `component`.
 Files are data: nothing is unpickled.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -20,7 +18,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from uqno.types import Array
 
 # Bytes read at once where a file does not say how it is chunked.
 SLAB_BYTES = 2**24
@@ -30,10 +28,10 @@ LARGEST_FORTRAN = 2**28
 
 @dataclass(frozen=True)
 class CalibrationFile:
-    """Rows of error = truth − prediction, radius and weights, made as they are asked for."""
+    """Rows of error = truth − prediction, uncertainty and weights, made as they are asked for."""
 
     error: Rows
-    radius: Rows
+    uncertainty: Rows
     weights: Any
     """None, an array over the points for all functions, or Rows."""
 
@@ -79,28 +77,28 @@ def open_calibration(
 ) -> Iterator[CalibrationFile]:
     """The variables of a file, not read yet; `progress(done, total)` is told of functions read."""
     path = Path(path)
-    with open_variables(path, ("prediction", "truth", "radius", "weights")) as variables:
+    with open_variables(path, ("prediction", "truth", "uncertainty", "weights")) as variables:
         yield _calibration_file(path, variables, progress)
 
 
 def _calibration_file(
     path: Path, variables: dict[str, Rows], progress: Callable[[int, int], None] | None
 ) -> CalibrationFile:
-    missing = [name for name in ("prediction", "truth", "radius") if name not in variables]
+    missing = [name for name in ("prediction", "truth", "uncertainty") if name not in variables]
     if missing:
         raise ValueError(
             f"{path} lacks {', '.join(missing)}: expected the variables prediction, truth and "
-            f"radius, found {', '.join(sorted(variables)) or 'none'}"
+            f"uncertainty, found {', '.join(sorted(variables)) or 'none'}"
         )
-    prediction, truth, radius = (variables[n] for n in ("prediction", "truth", "radius"))
-    _check_dimensions(path, prediction, truth, radius)
+    prediction, truth, uncertainty = (variables[n] for n in ("prediction", "truth", "uncertainty"))
+    _check_dimensions(path, prediction, truth, uncertainty)
     if prediction.shape != truth.shape:
         raise ValueError(
             f"{path}: prediction has shape {prediction.shape}, truth {truth.shape}; expected equal"
         )
-    if radius.shape not in (truth.shape, truth.shape[:-1]):
+    if uncertainty.shape not in (truth.shape, truth.shape[:-1]):
         raise ValueError(
-            f"{path}: radius has shape {radius.shape}, expected {truth.shape}, or without its "
+            f"{path}: uncertainty has shape {uncertainty.shape}, expected {truth.shape}, or without its "
             "last dimension, the components of a vector"
         )
 
@@ -110,42 +108,44 @@ def _calibration_file(
         return np.subtract(truth[start:stop], prediction[start:stop], dtype=np.float64)
 
     error = Rows("error", truth.shape, np.float64, truth._slab, difference)
-    return CalibrationFile(error, radius, _weights(path, variables.get("weights"), radius))
+    return CalibrationFile(
+        error, uncertainty, _weights(path, variables.get("weights"), uncertainty)
+    )
 
 
-def _check_dimensions(path: Path, prediction: Rows, truth: Rows, radius: Rows) -> None:
+def _check_dimensions(path: Path, prediction: Rows, truth: Rows, uncertainty: Rows) -> None:
     """Where dimensions have names, the same ones in the same order: shapes alone may deceive."""
-    for variable in (prediction, truth, radius):
+    for variable in (prediction, truth, uncertainty):
         if not np.issubdtype(variable.dtype, np.number) or variable.dtype.kind == "c":
             raise ValueError(
                 f"{path}: {variable.name} is of {variable.dtype}, expected real numbers"
             )
         if not variable.shape:
             raise ValueError(f"{path}: {variable.name} is a single number, expected functions")
-    if prediction.dims is None or truth.dims is None or radius.dims is None:
+    if prediction.dims is None or truth.dims is None or uncertainty.dims is None:
         return
-    if truth.dims != prediction.dims or radius.dims not in (truth.dims, truth.dims[:-1]):
+    if truth.dims != prediction.dims or uncertainty.dims not in (truth.dims, truth.dims[:-1]):
         raise ValueError(
-            f"{path}: prediction has the dimensions {prediction.dims}, truth {truth.dims}, radius "
-            f"{radius.dims}; expected the same in the same order, radius without a last component"
+            f"{path}: prediction has the dimensions {prediction.dims}, truth {truth.dims}, uncertainty "
+            f"{uncertainty.dims}; expected the same in the same order, uncertainty without a last component"
         )
-    if "component" in truth.dims[:-1] or "component" in radius.dims:
+    if "component" in truth.dims[:-1] or "component" in uncertainty.dims:
         raise ValueError(
             f"{path}: component must be the last dimension of prediction and truth, and none of "
-            f"radius, got {truth.dims} and {radius.dims}"
+            f"uncertainty, got {truth.dims} and {uncertainty.dims}"
         )
     if "function" in truth.dims[1:]:
         raise ValueError(f"{path}: function must be the first dimension, got {truth.dims}")
 
 
-def _weights(path: Path, weights: Rows | None, radius: Rows) -> Any:
-    if weights is None or weights.shape == radius.shape:
+def _weights(path: Path, weights: Rows | None, uncertainty: Rows) -> Any:
+    if weights is None or weights.shape == uncertainty.shape:
         return weights
-    if weights.shape == radius.shape[1:]:
+    if weights.shape == uncertainty.shape[1:]:
         return weights[: len(weights)]
     raise ValueError(
-        f"{path}: weights have shape {weights.shape}, expected {radius.shape[1:]} for all "
-        f"functions or {radius.shape}"
+        f"{path}: weights have shape {weights.shape}, expected {uncertainty.shape[1:]} for all "
+        f"functions or {uncertainty.shape}"
     )
 
 
@@ -294,36 +294,3 @@ def _are_numbers(line: str) -> bool:
         return all(np.isfinite(float(x)) for x in line.split(","))
     except ValueError:
         return False
-
-
-def read_object(path: Path, remedy: str) -> dict[str, Any]:
-    """The JSON object in a file; a ValueError names a damaged file and what to do about it."""
-    try:
-        told = json.loads(path.read_text(encoding="utf8"))
-    except (OSError, ValueError) as why:
-        raise ValueError(f"{path} is damaged ({why}): {remedy}") from None
-    if not isinstance(told, dict):
-        raise ValueError(f"{path} is damaged, it holds {told!r:.40}: {remedy}")
-    return told
-
-
-def write_whole(path: str | Path, write: Callable[[Path], object]) -> None:
-    """Write aside, then rename: whoever reads `path` sees the old file or the whole new one."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        write(aside)
-        _to_disk(aside)
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)  # on a full disk, give the space back
-    _to_disk(path.parent)  # the rename too
-
-
-def _to_disk(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

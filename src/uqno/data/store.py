@@ -28,7 +28,6 @@ import zarr
 from numpy.typing import NDArray
 from zarr.codecs import Crc32cCodec, ZstdCodec
 
-from uqno.data.fields import nodes
 from uqno.data.samples import GridSamples
 
 FORMAT = "uqno functions"
@@ -216,7 +215,7 @@ def _lay_out(
     group.create_array("done", shape=(chunks,), chunks=(1,), dtype="uint8", fill_value=0)
     group.create_array("seeds", data=seeds)
     for resolution in resolutions:
-        group.create_array(f"{resolution}/coordinates", data=nodes(resolution))
+        group.create_array(f"{resolution}/coordinates", data=np.linspace(0.0, 1.0, resolution))
         for name in ("inputs", "solutions"):
             group.create_array(
                 f"{resolution}/{name}",

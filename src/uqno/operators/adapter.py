@@ -3,14 +3,14 @@
 import inspect
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from uqno.operators.normaliser import Normaliser
+from uqno.types import Sample, Samples
 
-Sample = Mapping[str, Tensor]
 Batch = dict[str, Tensor]
 
 # A field at points is standardised like the same field on the grid.
@@ -19,13 +19,6 @@ AT_POINTS = {"a_points": "a", "query_features": "features"}
 CHANNELS_LAST = ("features",)
 
 log = logging.getLogger(__name__)
-
-
-class Data(Protocol):
-    """A sized sequence of samples."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, index: int, /) -> Sample: ...
 
 
 class Operator(nn.Module):
@@ -84,7 +77,7 @@ class Operator(nn.Module):
         own: Callable[[Sequence[Sample]], Batch] | None = getattr(self.module, "collate", None)
         return stack(samples) if own is None else own(samples)
 
-    def prepare(self, data: Data) -> None:
+    def prepare(self, data: Samples) -> None:
         """Fit the normalisers on training data, once: a second call changes nothing."""
         if self.prepared:
             log.info("normalisers are fitted already; kept")
@@ -176,7 +169,7 @@ def stack(samples: Sequence[Sample]) -> Batch:
     return batch
 
 
-def _values(data: Data, field: str) -> Iterator[tuple[Tensor, Tensor | None]]:
+def _values(data: Samples, field: str) -> Iterator[tuple[Tensor, Tensor | None]]:
     for i in range(len(data)):
         sample = data[i]
         if field not in sample:

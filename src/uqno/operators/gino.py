@@ -9,9 +9,10 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from uqno.operators.block import Blocks, mlp_layers
-from uqno.operators.neighbours import Sample, nearest, pad, shares, signed_distance
+from uqno.operators.neighbours import nearest, pad, shares, signed_distance
 from uqno.operators.pointwise import mean_mlp, mlp
 from uqno.operators.spectral import make_fourier
+from uqno.types import Sample
 
 # Edges worked on at once between the grid and the queries, to bound the memory.
 EDGES = 1 << 17

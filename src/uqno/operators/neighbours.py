@@ -1,6 +1,6 @@
 """Who is near whom between a surface and a latent grid: found once, kept with the sample."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from torch import Tensor
 
-Sample = Mapping[str, Tensor]
+from uqno.types import Sample
 
 # Fields with one entry a point, and the axis of the points: padded in a batch.
 POINT_AXIS = {

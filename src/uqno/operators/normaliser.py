@@ -39,8 +39,8 @@ class Normaliser(nn.Module):
             size = float(w.sum())
             here = (x * w).sum(1) / size
             delta = here - mean
-            spread = ((x - here.unsqueeze(1)).square() * w).sum(1)
-            squares = squares + spread + delta.square() * (total * size / (total + size))
+            scatter = ((x - here.unsqueeze(1)).square() * w).sum(1)
+            squares = squares + scatter + delta.square() * (total * size / (total + size))
             total += size
             mean = mean + delta * (size / total)
         if not total:

@@ -1,13 +1,13 @@
 """Symmetries of a problem: if g maps solutions to solutions, so should an operator.
 
 An operator G is augmented in training by g at random, and averaged at prediction,
-Ḡ(a) = mean_g g⁻¹ G(g a). The spread of g⁻¹ G(g a) over g costs nothing more and tells where G is
+Ḡ(a) = mean_g g⁻¹ G(g a). The deviation of g⁻¹ G(g a) over g costs nothing more and tells where G is
 unsure.
 """
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,8 +16,7 @@ from torch import Tensor
 
 from uqno.operators.gino import GINO
 from uqno.operators.neighbours import unpad
-
-Fields = Mapping[str, Tensor]
+from uqno.types import Fields
 
 
 class Symmetry(Protocol):

@@ -10,9 +10,9 @@ from typing import Any, Final
 import numpy as np
 from matplotlib.figure import Figure
 
-from uqno.data.files import write_whole
 from uqno.report.figures import render
 from uqno.report.style import LOOKS
+from uqno.storage import write_file
 
 # In the solver's report on a car, and in words.
 COEFFICIENTS: Final = {
@@ -57,4 +57,4 @@ def histograms(reports: Reports) -> Figure:
 def save(reports: Reports, path: Path) -> None:
     """The histograms in a .png or .svg."""
     kind = path.suffix.removeprefix(".")
-    write_whole(path, partial(render, histograms(reports), kind=kind))
+    write_file(path, partial(render, histograms(reports), kind=kind))

@@ -16,15 +16,14 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import BoundaryNorm, ListedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from numpy.typing import NDArray
 
-from uqno._band_plot import INSIDE, LARGE, OUTSIDE, SMALL, light, vertex_cells
+from uqno.band.plot import INSIDE, LARGE, OUTSIDE, SMALL, light, vertex_cells
 from uqno.conformal import words
-from uqno.evaluation.results import Panel, PanelMethod, Results
-from uqno.evaluation.table import percent
+from uqno.experiments.results import Panel, PanelMethod, Results
+from uqno.experiments.table import percent
 from uqno.report.style import scientific, sheet, verbatim
+from uqno.types import Array
 
-Array = NDArray[Any]
 Draw = Callable[[Any, Array, Any, Normalize], ScalarMappable]
 """(axes, field, colour map, its scale) → the key of the colours."""
 

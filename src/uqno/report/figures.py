@@ -17,11 +17,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from uqno._band_plot import INSIDE, LARGE, LINE, OUTSIDE, SMALL
+from uqno.band.plot import INSIDE, LARGE, LINE, OUTSIDE, SMALL
 from uqno.conformal import words
-from uqno.data.files import write_whole
-from uqno.evaluation.results import LABELS, Ablated, Quoted, Results, Row
-from uqno.evaluation.table import bandwidth_unit, number
+from uqno.experiments.results import LABELS, Ablated, Quoted, Results, Row
+from uqno.experiments.table import bandwidth_unit, number
 from uqno.report.comparison import comparison
 from uqno.report.style import (
     EDGE,
@@ -37,6 +36,7 @@ from uqno.report.style import (
     stretch,
     verbatim,
 )
+from uqno.storage import write_file
 
 DPI: Final = 110
 # Without versions and dates, so that the same figure is the same file.
@@ -58,7 +58,7 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     paths = []
     for kind in NOTHING_SAID:
         path = stem.with_name(f"{stem.name}.{kind}")
-        write_whole(path, partial(render, figure, kind=kind))
+        write_file(path, partial(render, figure, kind=kind))
         paths.append(path)
     return paths
 

@@ -17,14 +17,13 @@ from typing import Any, Final
 
 from matplotlib import colormaps
 
-from uqno._band_plot import INSIDE, OUTSIDE
+from uqno.band.plot import INSIDE, OUTSIDE
 from uqno.conformal import words
-from uqno.data.files import write_whole
-from uqno.evaluation import results as records
-from uqno.evaluation.explorer import FILE as EXPLORER_FILE
-from uqno.evaluation.explorer import Explorer, read_explorer, reopened, write_explorer
-from uqno.evaluation.results import LABELS, Quoted, Results, Row
-from uqno.evaluation.table import (
+from uqno.experiments import results as records
+from uqno.experiments.explorer import FILE as EXPLORER_FILE
+from uqno.experiments.explorer import Explorer, read_explorer, reopened, write_explorer
+from uqno.experiments.results import LABELS, Quoted, Results, Row
+from uqno.experiments.table import (
     COLUMNS,
     SURFACE_COLUMNS,
     notes,
@@ -35,8 +34,8 @@ from uqno.evaluation.table import (
 from uqno.report import figures, planner
 from uqno.report.style import LOOKS
 from uqno.report.summary import summary
-
-Progress = Callable[[str, float, float], None]
+from uqno.storage import write_text
+from uqno.types import Progress
 
 PAGE_FILE: Final = "report.html"
 # One script, each part after those that it needs.
@@ -56,7 +55,7 @@ CAPTIONS: Final = {
 # Columns of the page's table: title, the column of `table.COLUMNS`, what it is sorted by, and help.
 Key = Callable[[Row, Quoted | None], Any]
 SORTED: Final[tuple[tuple[str, str, Key, str], ...]] = (
-    ("Method", "method", lambda r, p: r["label"], "How the radius is found"),
+    ("Method", "method", lambda r, p: r["label"], "How the uncertainty is found"),
     ("Scale by", "ranks", lambda r, p: r["sampling"], "The rule for λ̂; raw: λ = 1"),
     ("Bandwidth", "bandwidth", lambda r, p: r["bandwidth"], "Mean radius of the band"),
     ("± sd", "± sd", lambda r, p: r["bandwidth_sd"], "Standard deviation over random splits"),
@@ -111,7 +110,7 @@ def make_report(
 def write_page(results: Results, explorer: Explorer | None, path: str | Path, name: str) -> None:
     """The page of a record; without `explorer` it has all but the part that explores."""
     content = html(results, explorer, name)
-    write_whole(path, lambda aside: aside.write_text(content, encoding="utf8"))
+    write_text(path, content)
 
 
 def html(results: Results, explorer: Explorer | None, name: str) -> str:

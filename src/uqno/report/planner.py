@@ -8,9 +8,9 @@ from __future__ import annotations
 from functools import lru_cache, partial
 from typing import Final, TypedDict
 
-from uqno.conformal.checks import Share
 from uqno.conformal.planning import smallest_count_that
 from uqno.conformal.ranks import Request, feasible
+from uqno.types import Share
 
 ALPHAS: Final = (0.01, 0.02, 0.05, 0.1, 0.2)
 DELTAS: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2)

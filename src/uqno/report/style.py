@@ -12,11 +12,9 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, ScalarFormatter
-from numpy.typing import NDArray
 
-from uqno._band_plot import LARGE, SMALL
-
-Reals = NDArray[np.float64]
+from uqno.band.plot import LARGE, SMALL
+from uqno.types import Reals
 
 EDGE, PALE, GRID = "#222222", "#e3f1e6", "#dddddd"
 # An axis of percentages p runs as −log(1 + LEAST − p): 98 … 100 % gets as much room as 0 … 90 %.

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Final, TypedDict
 
 from uqno.conformal import words
-from uqno.evaluation.results import Results, Row
-from uqno.evaluation.table import DESIGNS, FAIL, NEAR, PASS, number, percent, verdict
+from uqno.experiments.results import Results, Row
+from uqno.experiments.table import DESIGNS, FAIL, NEAR, PASS, number, percent, verdict
 
 TASKS: Final = {
     "darcy": "Darcy flow on the unit square: from the permeability a to the pressure u.",

@@ -17,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from uqno.data.files import write_whole
+from uqno.storage import write_bytes
 
 FORMAT = "uqno training checkpoint"
 VERSION = 1
@@ -48,7 +48,7 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
     }
     try:
         content = save(tensors, header)
-        write_whole(path, lambda aside: aside.write_bytes(content))
+        write_bytes(path, content)
     except OSError as error:
         kept = "the checkpoint before it is intact" if path.exists() else "there is none before it"
         raise OSError(

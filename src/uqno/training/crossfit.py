@@ -1,6 +1,6 @@
 """`crossfit`: predictions of the training data by operators that have not seen them.
 
-The residual u − Ĝ(a) of an operator on its own training data is too small, so a radius
+The residual u − Ĝ(a) of an operator on its own training data is too small, so an uncertainty
 trained on it is too. Splitting the data in two wastes half of it on each. Instead K
 operators are each trained on all folds but one and predict that one: all the data give
 honest residuals, and the final operator, trained on everything, is better than any of them.
@@ -18,7 +18,8 @@ from torch.utils.data import Subset
 from uqno.training.devices import kept_random_state, seed_global
 from uqno.training.fit import fit
 from uqno.training.record import Fit
-from uqno.training.samples import Data, batches, check_data, derived_seed, generator
+from uqno.training.samples import batches, check_data, derived_seed, generator
+from uqno.types import Samples
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,11 @@ class CrossFit:
     fit: Fit
     fold_fits: tuple[Fit, ...]
 
-    def prediction(self, data: Data, index: int) -> Tensor:
+    def prediction(self, data: Samples, index: int) -> Tensor:
         """Ĝ₋ₖ(aᵢ), by the operator that has not seen sample i: (channel, *points)."""
         return next(self._predict(data, [index]))
 
-    def predictions(self, data: Data, batch_size: int = 16) -> Iterator[Tensor]:
+    def predictions(self, data: Samples, batch_size: int = 16) -> Iterator[Tensor]:
         """Ĝ₋ₖ(aᵢ) for i = 0, 1, ...: (channel, *points) each, holding a batch at a time.
 
         data: the data this was trained on, in the same order.
@@ -51,7 +52,7 @@ class CrossFit:
             yield from self._predict(data, indices)
 
     @torch.no_grad()
-    def _predict(self, data: Data, indices: list[int]) -> Iterator[Tensor]:
+    def _predict(self, data: Samples, indices: list[int]) -> Iterator[Tensor]:
         self._check(data)
         found: dict[int, Tensor] = {}
         for fold in sorted({self.assignment[i] for i in indices}):
@@ -65,7 +66,7 @@ class CrossFit:
                 found[i] = output[(slice(None), *map(slice, sample["u"].shape[1:]))]
         return iter([found[i] for i in indices])
 
-    def _check(self, data: Data) -> None:
+    def _check(self, data: Samples) -> None:
         if len(data) != len(self.assignment):
             raise ValueError(
                 f"got {len(data)} samples but the folds were made of {len(self.assignment)}: "
@@ -75,7 +76,7 @@ class CrossFit:
 
 def crossfit(
     make_operator: Callable[[], Any],
-    data: Data,
+    data: Samples,
     *,
     folds: int = 4,
     seed: int = 0,

@@ -12,14 +12,15 @@ from uqno.training import samples
 from uqno.training.devices import kept_random_state, launch
 from uqno.training.loop import Loop
 from uqno.training.record import Fit
-from uqno.training.samples import Augment, Data
+from uqno.training.samples import Augment
 from uqno.training.settings import Keep, Loss, Settings
 from uqno.training.store import Best, Position, Store, load_weights
+from uqno.types import Samples
 
 
 def fit(
     operator: Any,
-    data: Data,
+    data: Samples,
     *,
     loss: Loss,
     epochs: int,
@@ -108,7 +109,7 @@ def fit(
 
 
 def _check_call(
-    operator: Any, data: Data, resume: bool, folder: str | Path | None, checkpoint_every: float
+    operator: Any, data: Samples, resume: bool, folder: str | Path | None, checkpoint_every: float
 ) -> None:
     callables = (getattr(operator, name, None) for name in ("collate", "prepare"))
     if not isinstance(operator, nn.Module) or not all(map(callable, callables)):

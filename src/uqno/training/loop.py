@@ -14,7 +14,6 @@ from uqno.training.devices import Sealed, Unsealing, seed_global
 from uqno.training.interrupt import Interrupt
 from uqno.training.record import Epoch
 from uqno.training.samples import (
-    Data,
     batches,
     batches_per_epoch,
     derived_seed,
@@ -33,6 +32,7 @@ from uqno.training.store import (
     optimizer_tensors,
     weights_of,
 )
+from uqno.types import Samples
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class Loop:
     def __init__(
         self,
         operator: Any,
-        data: Data,
+        data: Samples,
         settings: Settings,
         training: list[int],
         validation: list[int],

@@ -1,4 +1,4 @@
-"""Losses: what the base operator and the radius are trained on.
+"""Losses: what the base operator and the uncertainty are trained on.
 
 Every loss is a mean over the batch of one number a function, and every number is an
 integral against the measure μ (`batch["weights"]`, uniform when absent) divided by the
@@ -6,14 +6,13 @@ measure of the domain. So neither the batch size, nor the resolution, nor paddin
 (weight 0) changes what is minimised.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
 import torch
 from torch import Tensor
 
-Batch = Mapping[str, Tensor]
+from uqno.types import Batch
 
 
 def pointwise_error(residual: Tensor) -> Tensor:
@@ -28,31 +27,31 @@ def pointwise_error(residual: Tensor) -> Tensor:
 
 
 def quantile_loss(
-    error: Tensor, radius: Tensor, alpha: float, weights: Tensor | None = None
+    error: Tensor, uncertainty: Tensor, alpha: float, weights: Tensor | None = None
 ) -> Tensor:
     """mean over functions of ∫ (1 − α)(e − E)₊ + α(E − e)₊ dμ / μ(D).
 
     The minimiser over E(x) is the (1 − α)-quantile of the error at x, whatever the batch
     size: nothing in the loss depends on the other functions of the batch.
 
-    error, radius: (batch, *points); weights: (batch, *points), (*points) or None.
+    error, uncertainty: (batch, *points); weights: (batch, *points), (*points) or None.
     """
     check_level(alpha)
-    if error.shape != radius.shape:
+    if error.shape != uncertainty.shape:
         raise ValueError(
-            f"error has shape {tuple(error.shape)} and radius {tuple(radius.shape)}: "
-            "they must be equal, one radius a point"
+            f"error has shape {tuple(error.shape)} and uncertainty {tuple(uncertainty.shape)}: "
+            "they must be equal, one uncertainty a point"
         )
-    excess = error - radius
+    excess = error - uncertainty
     loss = torch.maximum((1 - alpha) * excess, -alpha * excess)
     return _integrate(loss, weights).mean()
 
 
 @dataclass(frozen=True)
 class QuantileLoss:
-    """`quantile_loss` of a predicted radius, with the residual to cover in `batch["u"]`.
+    """`quantile_loss` of a predicted uncertainty, with the residual to cover in `batch["u"]`.
 
-    output: the radius, (batch, 1, *points); batch["u"]: u − Ĝ(a), (batch, channel, *points).
+    output: the uncertainty, (batch, 1, *points); batch["u"]: u − Ĝ(a), (batch, channel, *points).
     """
 
     alpha: float
@@ -65,7 +64,7 @@ class QuantileLoss:
         expected = (residual.shape[0], 1, *residual.shape[2:])
         if output.shape != expected:
             raise ValueError(
-                f"the radius has shape {tuple(output.shape)}, expected {expected}: "
+                f"the uncertainty has shape {tuple(output.shape)}, expected {expected}: "
                 "one channel, on the points of the residual"
             )
         error = pointwise_error(residual)

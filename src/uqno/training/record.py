@@ -5,7 +5,7 @@ import io
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from uqno.data.files import write_whole
+from uqno.storage import write_bytes
 
 
 @dataclass(frozen=True)
@@ -49,4 +49,4 @@ def write_log(path: Path, history: list[Epoch]) -> None:
     table = csv.DictWriter(text, [f.name for f in fields(Epoch)], lineterminator="\n")
     table.writeheader()
     table.writerows(asdict(row) for row in history)
-    write_whole(path, lambda aside: aside.write_bytes(text.getvalue().encode()))
+    write_bytes(path, text.getvalue().encode())

@@ -6,22 +6,14 @@ stopped and resumed needs no random state to go on exactly as it would have.
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
-Sample = Mapping[str, Tensor]
+from uqno.types import Sample, Samples
+
 Augment = Callable[[Sample, torch.Generator], Sample]
-
-
-class Data(Protocol):
-    """A sized sequence of samples."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, index: int, /) -> Sample: ...
 
 
 def derived_seed(*key: int | str) -> int:
@@ -35,7 +27,7 @@ def generator(*key: int | str) -> torch.Generator:
     return torch.Generator().manual_seed(derived_seed(*key))
 
 
-def check_data(data: Data) -> None:
+def check_data(data: Samples) -> None:
     """Refuse what would ruin a training run late: one pass over all samples."""
     if len(data) == 0:
         raise ValueError("the data are empty: give at least 2 samples")

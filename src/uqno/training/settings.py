@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from torch import Tensor, nn
 
-from uqno.training.loss import Batch
 from uqno.training.samples import Augment
+from uqno.types import Batch
 
 Loss = Callable[[Tensor, Batch], Tensor]
 Keep = Literal["best", "last"]

@@ -33,8 +33,8 @@ const sortedScores = remembered((method, alpha) => {
 });
 
 const meanTestRadius = remembered((method) => {
-  const radius = unpacked(explorer.methods[method].mean_radius).subarray(explorer.calibration);
-  return radius.reduce((sum, x) => sum + x, 0) / radius.length;
+  const uncertainty = unpacked(explorer.methods[method].mean_uncertainty).subarray(explorer.calibration);
+  return uncertainty.reduce((sum, x) => sum + x, 0) / uncertainty.length;
 });
 
 // λ̂, bandwidth and the covered test functions at (α, δ), by the recorded split.

@@ -29,7 +29,7 @@ function fieldsOf(method) {
   const found = now(method),
     truth = unpacked(fieldOf(chosen().truth)),
     deviation = unpacked(fieldOf(viewOf(method).error)),
-    E = unpacked(fieldOf(viewOf(method).radius));
+    E = unpacked(fieldOf(viewOf(method).uncertainty));
   const error = deviation.map(Math.abs);
   const radius = found.feasible ? E.map((x) => x * found.scale) : null;
   return {
@@ -122,7 +122,7 @@ function explore() {
 function limits() {
   const own = ({ method }) => measured(method, explorer.alphas.indexOf(explorer.alpha), explorer.delta);
   const radii = compared.map((one) =>
-    own(one).feasible ? own(one).scale * fieldOf(viewOf(one.method).radius).high : 0,
+    own(one).feasible ? own(one).scale * fieldOf(viewOf(one.method).uncertainty).high : 0,
   );
   const e = [0, Math.max(...radii, ends(compared.map((one) => one.error))[1]) || 1];
   const u = ends(compared.flatMap((one) => [one.truth, one.prediction]));
@@ -213,8 +213,8 @@ function showInfeasible(found, delta) {
   for (const id of ["lambda", "bandwidth", "percentage", "coverage"]) show(id, "–");
   $("percentage-words").textContent = $("coverage-words").textContent = "";
   $("infeasible").textContent = found.zero
-    ? "Not feasible: the radius of this method is zero where the error is not, at more than α of the points " +
-      "of too many functions, so no finite λ covers them. Take a larger α or δ, or give the radius a floor."
+    ? "Not feasible: the uncertainty of this method is zero where the error is not, at more than α of the points " +
+      "of too many functions, so no finite λ covers them. Take a larger α or δ, or give the uncertainty a floor."
     : `Not feasible: δ = ${tidyPercent(delta)} needs at least ` +
       `${smallestFunctions(explorer.deltas[state.delta])} calibration functions, and there are ${n}. ` +
       `With ${n}, δ of at least ${tidyPercent(smallestDelta(n))} works.`;

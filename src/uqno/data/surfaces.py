@@ -1,0 +1,105 @@
+"""Surfaces with a pressure on them as samples for GINO."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqno.data.samples import MEASURES
+from uqno.geometry.distance import distance_on_grid
+from uqno.geometry.ideal_flow import Stream, ideal_pressure
+from uqno.geometry.surface import Surface
+from uqno.types import Box, Reals
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True, eq=False)
+class SurfaceSamples:
+    """`data[i]` is a dict of float32 tensors, n points each:
+
+    points (n, 3), normals (n, 3), surface_weights (n) the area of each vertex, weights (n) the
+    measure μ, which sums to 1, u (1, n) the pressure in Pa; with `latent` also sdf (*latent), with
+    `stream` also features (n, 1), the pressure coefficient of the ideal flow.
+
+    surface_of: makes or reads surface i; pressure: (functions, n); positions: which, in which order
+    measure: "points" counts vertices alike, as the paper does; "area" by their area
+    latent, domain: of the operator's grid; stream: which way the ideal flow goes
+    cache: a folder that keeps the signed distances and the ideal flows
+    """
+
+    surface_of: Callable[[int], Surface]
+    pressure: NDArray[np.float32]
+    positions: tuple[int, ...]
+    measure: str = "points"
+    latent: tuple[int, ...] | None = None
+    domain: Box | None = None
+    cache: Path | None = None
+    stream: Stream | None = None
+
+    def __post_init__(self) -> None:
+        if self.measure not in MEASURES:
+            raise ValueError(f"measure must be one of {MEASURES}, got {self.measure!r}")
+        if self.latent is not None and self.domain is None:
+            raise ValueError(f"latent grid {self.latent} without the domain that it fills")
+        outside = [i for i in self.positions if not 0 <= i < len(self.pressure)]
+        if outside:
+            raise ValueError(
+                f"positions must lie in 0 to {len(self.pressure) - 1}, got {outside[:5]}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def __getitem__(self, i: int) -> dict[str, "torch.Tensor"]:
+        import torch
+
+        position = self.positions[i]  # its IndexError ends a plain for loop
+        body, values = self.surface_of(position), self.pressure[position]
+        fields: dict[str, Any] = {
+            "points": body.points,
+            "normals": body.normals,
+            "surface_weights": body.areas,
+            "weights": vertex_weights(body, self.measure),
+            "u": values[None],
+        }
+        if self.latent is not None and self.domain is not None:
+            fields["sdf"] = distance_on_grid(body, self.domain, self.latent, self.cache)
+        if self.stream is not None:
+            fields["features"] = ideal_pressure(body, self.stream, self.cache)[:, None]
+        return {name: torch.tensor(value, dtype=torch.float32) for name, value in fields.items()}
+
+    def __iter__(self) -> Iterator[dict[str, "torch.Tensor"]]:
+        return (self[i] for i in range(len(self)))
+
+    def subset(self, indices: Iterable[int]) -> "SurfaceSamples":
+        """The samples `indices` of this sequence, in that order, still unmade."""
+        return replace(self, positions=tuple(self.positions[i] for i in indices))
+
+    def surface(self, i: int) -> Surface:
+        """The surface of sample i, with its triangles."""
+        return self.surface_of(self.positions[i])
+
+
+def vertex_weights(body: Surface, measure: str) -> Reals:
+    """μ of the vertices (n), with sum 1: all alike ("points"), or as their areas ("area")."""
+    if measure == "points":
+        return np.full(len(body.points), 1 / len(body.points))
+    weights: Reals = body.areas / body.areas.sum()
+    return weights
+
+
+def domain_of(bodies: Sequence[Surface], margin: float = 0.1, mirror: int | None = None) -> Box:
+    """A box around all surfaces, wider by a share `margin`; symmetric about 0 in axis `mirror`."""
+    low = np.min([body.points.min(axis=0) for body in bodies], axis=0)
+    high = np.max([body.points.max(axis=0) for body in bodies], axis=0)
+    spare = margin * (high - low)
+    low, high = low - spare, high + spare
+    if mirror is not None:
+        high[mirror] = max(high[mirror], -low[mirror])
+        low[mirror] = -high[mirror]
+    return tuple((float(a), float(b)) for a, b in zip(low, high, strict=True))

@@ -1,0 +1,290 @@
+"""Making a set of cars in a folder: in parallel, resumable, each car written once.
+
+    FOLDER/set.json            seed, settings, versions: what all cars share
+    FOLDER/cars/000123.npz     parameters, pressure in Pa, the solver's report
+    FOLDER/refused/000124.json why this index has no car
+
+Indices are decided from 0 upwards until enough are accepted, so that the set does not depend
+on how many workers there are nor on when they were stopped: it is the first `count` accepted.
+A car or a refusal is one file, put in place by a rename; whoever is killed leaves no half of it.
+"""
+
+import fcntl
+import json
+import logging
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqno import __version__
+from uqno.data.files import read_arrays
+from uqno.experiments.cars import bodies, shapes, solver
+from uqno.experiments.cars.case import Flow
+from uqno.storage import read_json, write_file, write_text
+
+log = logging.getLogger(__name__)
+
+# Raise it whenever the same seed and settings would give other cars than before.
+RECIPE_VERSION = 1
+# After so many refusals in a row without one car, something is wrong with all of them.
+HOPELESS = 8
+# With less than this free, a failure is the disk's and not the car's.
+SPARE_BYTES = 50_000_000
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Car:
+    """parameters (p,), pressure (3586,) in Pa, and how it was found."""
+
+    parameters: NDArray[np.float32]
+    pressure: NDArray[np.float32]
+    report: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder of cars of one seed and one set of settings."""
+
+    path: Path
+    seed: int
+    settings: Flow
+
+    @staticmethod
+    def open(path: Path) -> "Folder":
+        """The folder that a generation has begun."""
+        file = path / "set.json"
+        if not file.is_file():
+            raise ValueError(
+                f"{path} is no folder of cars: it has no set.json; make one with uqno data cars"
+            )
+        told = read_json(file, "choose another folder")
+        if told.get("version") != RECIPE_VERSION:
+            raise ValueError(
+                f"{path} was made by recipe version {told.get('version')}, this library makes "
+                f"version {RECIPE_VERSION}: choose another folder"
+            )
+        try:
+            return Folder(path, int(told["seed"]), Flow(**told["settings"]))
+        except (KeyError, TypeError, ValueError) as why:
+            raise ValueError(f"{file} is damaged ({why}): choose another folder") from None
+
+    @staticmethod
+    def begin(path: Path, seed: int, settings: Flow) -> "Folder":
+        """The folder, made if it is not there, refused if it holds other cars."""
+        wanted = Folder(path, seed, settings)
+        if not (path / "set.json").exists():
+            told = {"version": RECIPE_VERSION, "seed": seed, "settings": settings.record()}
+            _write_json(path / "set.json", told)
+        found = Folder.open(path)
+        if found != wanted:
+            raise ValueError(
+                f"{path} holds cars of seed {found.seed} and {found.settings}, not of seed {seed} "
+                f"and {settings}; choose another folder"
+            )
+        return found
+
+    def decided(self) -> dict[int, bool]:
+        """Which indices are known, and whether they have a car."""
+        kept = {int(file.stem): True for file in self.path.glob("cars/*.npz") if _is_index(file)}
+        lost = {int(f.stem): False for f in self.path.glob("refused/*.json") if _is_index(f)}
+        return {**lost, **kept}
+
+    def accepted(self, count: int) -> list[int]:
+        """The indices of the first `count` cars; a ValueError if they are not all made."""
+        chosen, missing = plan(self.decided(), count)
+        if missing:
+            raise ValueError(
+                f"{self.path} is unfinished: {len(missing)} of {count} cars are missing, the first "
+                f"is {missing[0]}; run uqno data cars again, it goes on"
+            )
+        return chosen
+
+    def refused(self, last: int) -> dict[int, str]:
+        """Why indices up to `last` have no car."""
+        again = "remove it, and the car is tried again"
+        files = sorted(f for f in self.path.glob("refused/*.json") if _is_index(f))
+        return {
+            int(file.stem): str(read_json(file, again).get("reason", "unknown"))
+            for file in files
+            if int(file.stem) <= last
+        }
+
+    def read(self, index: int) -> Car:
+        """Car `index`; a ValueError names a damaged file."""
+        file = self._car(index)
+        try:
+            arrays = read_arrays(file)
+            missing = {"parameters", "pressure", "report"} - set(arrays)
+            if missing:
+                raise ValueError(f"it lacks {', '.join(sorted(missing))}")
+            report = json.loads(arrays["report"].tobytes().decode("utf8"))
+            return Car(arrays["parameters"], arrays["pressure"], report)
+        except ValueError as why:
+            raise ValueError(
+                f"{file} is no whole car ({why}): remove it, and it is made anew"
+            ) from None
+
+    def write(self, index: int, car: Car) -> None:
+        """Put a car in place, whole."""
+        report = np.frombuffer(json.dumps(car.report).encode("utf8"), dtype=np.uint8)
+
+        def save(aside: Path) -> None:
+            with aside.open("wb") as file:
+                np.savez_compressed(
+                    file, parameters=car.parameters, pressure=car.pressure, report=report
+                )
+
+        write_file(self._car(index), save)
+
+    def refuse(self, index: int, reason: str) -> None:
+        """Record why an index has no car."""
+        _write_json(self.path / "refused" / f"{index:06d}.json", {"reason": reason})
+
+    def software(self) -> dict[str, str]:
+        """Versions that made the set: this library's, and OpenFOAM's as the cars tell."""
+        made = sorted(i for i, kept in self.decided().items() if kept)
+        versions = {str(self.read(i).report["openfoam"]) for i in made}
+        return {
+            "uqno": __version__,
+            "numpy": np.__version__,
+            "openfoam": ", ".join(sorted(versions)),
+            "machine": platform.machine(),
+        }
+
+    def _car(self, index: int) -> Path:
+        return self.path / "cars" / f"{index:06d}.npz"
+
+
+def plan(decided: dict[int, bool], count: int) -> tuple[list[int], list[int]]:
+    """The first indices that give `count` cars if all unknown ones succeed: (known, unknown)."""
+    known: list[int] = []
+    unknown: list[int] = []
+    index = 0
+    while len(known) + len(unknown) < count:
+        if index not in decided:
+            unknown.append(index)
+        elif decided[index]:
+            known.append(index)
+        index += 1
+    return known, unknown
+
+
+def generate_cars(
+    folder: str | os.PathLike[str],
+    count: int,
+    seed: int = 0,
+    workers: int = 1,
+    progress: Progress | None = None,
+    settings: Flow | None = None,
+) -> Folder:
+    """Make the first `count` cars of `seed` in `folder`; goes on where it stopped.
+
+    A car whose tools fail or whose flow is not credible is recorded with its reason, and the
+    next index takes its place. `workers` cars are solved at a time, one core each.
+    progress(done, total) counts cars.
+    """
+    if count < 1 or workers < 1:
+        raise ValueError(f"count and workers must be at least 1, got {count} and {workers}")
+    kept = Folder(Path(folder), seed, settings or Flow())
+    if plan(kept.decided(), count)[1]:  # before anything is written
+        solver.find_openfoam()
+    kept = Folder.begin(kept.path, kept.seed, kept.settings)
+    with _alone(kept.path):
+        cases = kept.path / "cases"
+        shutil.rmtree(cases, ignore_errors=True)  # of a run that was killed
+        cases.mkdir()
+        try:
+            _decide(kept, count, workers, progress or (lambda done, total: None))
+        finally:
+            shutil.rmtree(cases, ignore_errors=True)
+    return kept
+
+
+def _decide(folder: Folder, count: int, workers: int, progress: Progress) -> None:
+    """Decide indices in parallel until the plan has no unknown one."""
+    decided, stop = folder.decided(), Event()
+    running: dict[Future[bool], int] = {}
+    pool = ThreadPoolExecutor(workers)  # threads: the work is done by OpenFOAM's processes
+    try:
+        while True:
+            known, unknown = plan(decided, count)
+            progress(len(known), count)
+            if not unknown:
+                return
+            _refuse_hopeless(folder, decided)
+            waiting = [i for i in unknown if i not in running.values()]
+            for index in waiting[: workers - len(running)]:
+                running[pool.submit(_make, folder, index, stop)] = index
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                decided[running.pop(future)] = future.result()
+    finally:
+        stop.set()
+        pool.shutdown(cancel_futures=True)
+
+
+def _refuse_hopeless(folder: Folder, decided: dict[int, bool]) -> None:
+    if len(decided) >= HOPELESS and not any(decided.values()):
+        first = min(decided)
+        raise ValueError(
+            f"none of the first {len(decided)} cars was accepted; the reason for car {first}: "
+            f"{folder.refused(first)[first]}"
+        )
+
+
+def _make(folder: Folder, index: int, stop: Event) -> bool:
+    """Solve car `index` and write it, or why it cannot be: whether there is a car."""
+    shape = shapes.draw(folder.seed, index)
+    # A name of its own: a tool that outlived a killed run must not write into a new case.
+    case = Path(tempfile.mkdtemp(prefix=f"{index:06d}-", dir=folder.path / "cases"))
+    try:
+        flow = solver.solve(shape, folder.settings, case, stop)
+    except solver.CarFailed as why:
+        if shutil.disk_usage(folder.path).free < SPARE_BYTES:
+            raise OSError(
+                f"the disk of {folder.path} is full, so car {index} failed: {why}; free some "
+                "space and run again, it goes on"
+            ) from None
+        log.warning("car %d refused: %s", index, why)
+        folder.refuse(index, str(why))
+        return False
+    finally:
+        shutil.rmtree(case, ignore_errors=True)
+    report = {"body": bodies.body(folder.seed, index), **flow.report}
+    parameters, pressure = (v.astype(np.float32) for v in (shape.vector(), flow.pressure))
+    folder.write(index, Car(parameters, pressure, report))
+    log.info("car %d: %d iterations", index, flow.report["iterations"])
+    return True
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """One generation at a time in a folder; the lock ends with the process, however it ends."""
+    with (path / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ValueError(f"another process is making cars in {path}: let it finish") from None
+        yield
+
+
+def _is_index(file: Path) -> bool:
+    return file.stem.isdigit()
+
+
+def _write_json(path: Path, told: dict[str, Any]) -> None:
+    text = json.dumps(told, indent=1) + "\n"
+    write_text(path, text)

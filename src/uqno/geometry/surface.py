@@ -1,0 +1,84 @@
+"""Closed triangle surfaces: normals and areas of vertices, volume, what makes them watertight."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from uqno.types import Integers, Reals
+
+
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """points (n, 3) and triangles (t, 3), counter-clockwise seen from outside."""
+
+    points: Reals
+    triangles: Integers
+
+    @cached_property
+    def area_vectors(self) -> Reals:
+        """½ (b − a) × (c − a) of each triangle (t, 3): its outward normal, as long as its area."""
+        a, b, c = (self.points[self.triangles[:, i]] for i in range(3))
+        vectors: Reals = 0.5 * np.cross(b - a, c - a)
+        return vectors
+
+    @cached_property
+    def areas(self) -> Reals:
+        """μ of each vertex (n): a third of the triangles around it; they sum to the surface's."""
+        third = np.linalg.norm(self.area_vectors, axis=1) / 3
+        corners = self.triangles.ravel()
+        shares = np.bincount(corners, np.repeat(third, 3), minlength=len(self.points))
+        return shares.astype(np.float64)  # as bincount's type does not tell
+
+    @cached_property
+    def normals(self) -> Reals:
+        """Unit outward normals of the vertices (n, 3): the mean of the triangles around, by area.
+
+        A vertex of no triangle, or whose triangles cancel, has none and is refused.
+        """
+        corners = self.triangles.ravel()
+        total = np.stack(
+            [
+                np.bincount(corners, np.repeat(self.area_vectors[:, d], 3), len(self.points))
+                for d in range(3)
+            ],
+            axis=1,
+        )
+        length = np.linalg.norm(total, axis=1, keepdims=True)
+        if not (length > 0).all():
+            lost = int(np.argmin(length))
+            raise ValueError(f"vertex {lost} has no normal: it is on no triangle with an area")
+        unit: Reals = total / length
+        return unit
+
+    @property
+    def volume(self) -> float:
+        """Enclosed volume by the divergence theorem, Σ a·(b × c) / 6: positive if outward."""
+        centres = self.points[self.triangles].mean(axis=1)
+        return float((centres * self.area_vectors).sum() / 3)
+
+    def edges(self) -> tuple[Integers, Integers]:
+        """Directed edges (3t, 2) of all triangles, and the count of each undirected one (e)."""
+        directed = self.triangles[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2)
+        _, count = np.unique(np.sort(directed, axis=1), axis=0, return_counts=True)
+        return directed, count
+
+    def check_closed(self) -> None:
+        """Refuse a surface that is open, doubly covered, wrongly oriented, or no sphere."""
+        directed, count = self.edges()
+        if not (count == 2).all():
+            raise ValueError(
+                f"{int((count != 2).sum())} edges are not shared by exactly two triangles: the "
+                "surface is not watertight"
+            )
+        if len(np.unique(directed, axis=0)) != len(directed):
+            raise ValueError("two neighbouring triangles are oriented against each other")
+        used = len(np.unique(self.triangles))
+        characteristic = used - len(count) + len(self.triangles)
+        if characteristic != 2 or used != len(self.points):
+            raise ValueError(
+                f"Euler characteristic {characteristic} with {used} of {len(self.points)} vertices "
+                "used, expected 2 and all: not one closed surface without handles"
+            )
+        if not self.volume > 0:
+            raise ValueError(f"the enclosed volume is {self.volume:g}: the normals point inward")

@@ -1,0 +1,3 @@
+"""From a base operator to calibrated bands: Algorithm 1 of the paper."""
+
+from uqno.model.uqno import UQNO as UQNO

@@ -1,0 +1,217 @@
+"""A model as a folder: weights in safetensors, the rest in JSON; no pickle, whole or absent."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from uqno.conformal import Calibration
+from uqno.operators import Operator
+from uqno.operators.description import MODULES, describe, rebuild
+from uqno.operators.symmetry import Symmetry, by_name
+from uqno.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from uqno.uncertainty import ESTIMATORS, Uncertainty
+
+FORMAT = "uqno.model"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a model is made of."""
+
+    base: Operator
+    others: tuple[Operator, ...]
+    uncertainty: Uncertainty
+    symmetries: tuple[Symmetry, ...]
+    calibrations: tuple[Calibration, ...]
+    seen: frozenset[str]
+    dimensions: int | None
+    features: int
+    deviation: bool
+
+
+def save(folder: Path, saved: Saved) -> None:
+    """Write all into a folder aside, then rename it; an older model there is replaced."""
+    if folder.exists() and not (folder / "model.json").exists() and any(folder.iterdir()):
+        raise ValueError(f"{folder} holds something else than a model: choose another folder")
+    foreign = [f.name for f in folder.iterdir() if not _is_ours(f)] if folder.exists() else []
+    if foreign:
+        raise ValueError(
+            f"{folder} also holds {', '.join(sorted(foreign)[:3])}, which saving would remove: "
+            "move that, or choose another folder"
+        )
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    aside = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}")
+    old = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.old")
+    try:
+        aside.mkdir()
+        _write(aside, saved)
+        if folder.exists():
+            os.replace(folder, old)
+        try:
+            os.replace(aside, folder)
+        except BaseException:
+            if old.exists():  # the model that was there stays
+                os.replace(old, folder)
+            raise
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+        if folder.exists():  # else the old model is all there is
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def _is_ours(file: Path) -> bool:
+    return file.name in ("model.json", "README.txt") or file.suffix == ".safetensors"
+
+
+def _write(folder: Path, saved: Saved) -> None:
+    tensors = {"base": saved.base.state_dict(), "uncertainty": saved.uncertainty.state_dict()}
+    tensors |= {_other(k): operator.state_dict() for k, operator in enumerate(saved.others)}
+    for name, state in tensors.items():
+        write_checkpoint(folder / f"{name}.safetensors", Checkpoint(state, {"part": name}))
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "base": describe(saved.base),
+        "others": len(saved.others),
+        "uncertainty": {"name": saved.uncertainty.name, **saved.uncertainty.saved()},
+        "symmetries": [g.name for g in saved.symmetries],
+        "features": saved.features,
+        "deviation": saved.deviation,
+        "dimensions": saved.dimensions,
+        "calibrations": [json.loads(c.to_json()) for c in saved.calibrations],
+        "seen": sorted(saved.seen),
+        "sha256": {f"{name}.safetensors": _sha256(folder / f"{name}.safetensors")
+                   for name in tensors},
+    }  # fmt: skip
+    (folder / "model.json").write_text(json.dumps(content, indent=1), encoding="utf8")
+    (folder / "README.txt").write_text(
+        "A calibrated neural operator of uqno. Load it with uqno.UQNO.load(this folder).\n",
+        encoding="utf8",
+    )
+
+
+def load(
+    folder: Path,
+    module: Callable[..., Tensor] | None,
+    uncertainty: Uncertainty | None,
+    symmetries: Sequence[Symmetry] | None,
+) -> Saved:
+    content = _content(folder)
+    try:
+        return _rebuilt(folder, content, module, uncertainty, symmetries)
+    except (KeyError, TypeError, AttributeError, RuntimeError) as why:
+        told = " ".join(str(why).split())
+        raise ValueError(
+            f"{folder} cannot be rebuilt ({type(why).__name__}: {told:.300}): model.json is "
+            "damaged, or the modules passed to load are others than those that were saved"
+        ) from why
+
+
+def _rebuilt(
+    folder: Path,
+    content: Mapping[str, Any],
+    module: Callable[..., Tensor] | None,
+    uncertainty: Uncertainty | None,
+    symmetries: Sequence[Symmetry] | None,
+) -> Saved:
+    base = _base(folder, content["base"], module)
+    estimator = (
+        uncertainty if uncertainty is not None else _uncertainty(folder, content["uncertainty"])
+    )
+    base.load_state_dict(_tensors(folder, "base", content))
+    others = []
+    for k in range(content.get("others", 0)):  # older models have one operator
+        others.append(copy.deepcopy(base))
+        others[k].load_state_dict(_tensors(folder, _other(k), content))
+    state = _tensors(folder, "uncertainty", content)
+    estimator.restore(base, content["uncertainty"], state)
+    names = content["symmetries"]
+    chosen = by_name(names, base.module) if symmetries is None else tuple(symmetries)
+    if [g.name for g in chosen] != names:
+        raise ValueError(
+            f"{folder} was saved with the symmetries {names}, got {[g.name for g in chosen]}"
+        )
+    return Saved(
+        base.eval(),
+        tuple(operator.eval() for operator in others),
+        estimator.eval(),
+        chosen,
+        tuple(Calibration.from_json(json.dumps(c)) for c in content["calibrations"]),
+        frozenset(content["seen"]),
+        content["dimensions"],
+        content["features"],
+        content.get("deviation", True),  # older models always had it
+    )
+
+
+def _other(k: int) -> str:
+    """The file of the k-th operator beside the base, from 0."""
+    return f"base-{k + 2}"
+
+
+def _content(folder: Path) -> dict[str, Any]:
+    file = folder / "model.json"
+    if not file.is_file():
+        raise ValueError(f"{folder} is not a model: it has no model.json")
+    try:
+        content = json.loads(file.read_text(encoding="utf8"))
+    except ValueError as why:
+        raise ValueError(f"{file} is damaged: not JSON ({why})") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise ValueError(f"{file} is not a model of uqno: expected format = {FORMAT!r}")
+    if content.get("version") != VERSION:
+        raise ValueError(
+            f"{folder} has format version {content.get('version')!r}, this uqno reads {VERSION}: "
+            "use the uqno that wrote it, or a newer one"
+        )
+    needed = ("base", "uncertainty", "symmetries", "features", "dimensions", "calibrations", "seen",
+              "sha256")  # fmt: skip
+    missing = [name for name in needed if name not in content]
+    if missing:
+        raise ValueError(f"{file} lacks {', '.join(missing)}: it is not a whole model")
+    return content
+
+
+def _base(folder: Path, saved: Mapping[str, Any], module: Callable[..., Tensor] | None) -> Operator:
+    if isinstance(module, Operator):
+        return module
+    if module is None and saved["module"] not in MODULES:
+        raise ValueError(
+            f"the base of {folder} is a {saved['class']}, not one of uqno's own: pass an "
+            f"instance of it with UQNO.load(folder, base={saved['class']}(...))"
+        )
+    return rebuild(saved, module)
+
+
+def _uncertainty(folder: Path, saved: Mapping[str, Any]) -> Uncertainty:
+    if saved["name"] not in ESTIMATORS:
+        raise ValueError(
+            f"the uncertainty of {folder} is {saved['name']!r}: pass it with uncertainty="
+        )
+    return ESTIMATORS[saved["name"]](**saved["config"])
+
+
+def _tensors(folder: Path, name: str, content: Mapping[str, Any]) -> Mapping[str, Tensor]:
+    file = folder / f"{name}.safetensors"
+    if not file.is_file():
+        raise ValueError(f"{folder} is not whole: {file.name} is missing")
+    if _sha256(file) != content["sha256"].get(file.name):
+        raise ValueError(f"{file} is damaged or foreign: its checksum is wrong")
+    return read_checkpoint(file).tensors
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()

@@ -1,0 +1,99 @@
+"""What E learns from: training functions as operators see them that were not trained on them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import Subset
+
+from uqno.model.inputs import batches
+from uqno.operators import Operator
+from uqno.operators.description import another
+from uqno.training import CrossFit, crossfit
+from uqno.training.samples import derived_seed
+from uqno.types import Samples
+from uqno.uncertainty import Residuals
+from uqno.uncertainty.contract import Base
+
+
+def as_crossfits(base: Any) -> tuple[CrossFit, ...]:
+    """The base as what `crossfit` found, once or several times; empty if it is something else."""
+    if isinstance(base, CrossFit):
+        return (base,)
+    if not isinstance(base, Sequence):
+        return ()
+    if not base or not all(isinstance(one, CrossFit) for one in base):
+        raise ValueError(
+            f"a base of several must be what crossfit found, each, got "
+            f"{[type(one).__name__ for one in base]}"
+        )
+    return tuple(base)
+
+
+def train_folds(
+    operator: Operator, train: Samples, folds: int, members: int, options: dict[str, Any]
+) -> tuple[CrossFit, ...]:
+    """Train `operator` on all of `train` and copies of it on all folds but one; then as many
+    other members, each from new weights, on other folds, in a folder of its own."""
+
+    def new_member() -> Operator:
+        return another(operator, "pass UQNO([crossfit(...), crossfit(..., seed=1), ...])")
+
+    if members > 1:
+        new_member()  # what cannot be made is refused before anything is trained
+    untrained = copy.deepcopy(operator)
+    found = [crossfit(lambda: copy.deepcopy(untrained), train, folds=folds, **options)]
+    operator.load_state_dict(found[0].operator.state_dict())
+    operator.eval()
+    for k in range(1, members):
+        folder = options["folder"]
+        own = {
+            **options,
+            "seed": derived_seed(options["seed"], "member", k),
+            "folder": None if folder is None else folder / f"member-{k}",
+        }
+        found.append(crossfit(new_member, train, folds=folds, **own))
+    return tuple(found)
+
+
+def out_of_fold(base: Base, train: Samples, found: Sequence[CrossFit]) -> Residuals:
+    """Every training function as those operators see it that were not trained on it."""
+    for one in found:
+        if len(one.assignment) != len(train):
+            raise ValueError(
+                f"{len(train)} training functions, but the folds were made of "
+                f"{len(one.assignment)}: give the functions that crossfit was given"
+            )
+    centers: dict[int, Tensor] = {}
+    features: dict[int, Tensor] = {}
+    left_out = list(zip(*(one.assignment for one in found), strict=True))
+    for folds in sorted(set(left_out)):
+        alike = [i for i, each in enumerate(left_out) if each == folds]
+        operator, *others = (f.fold_operators[k] for f, k in zip(found, folds, strict=True))
+        unseeing = replace(base, operator=operator, others=tuple(others))
+        part = residuals_of(unseeing, Subset(train, alike))  # type: ignore[arg-type]
+        centers |= zip(alike, part.centers, strict=True)
+        features |= zip(alike, part.features, strict=True)
+    order = range(len(train))
+    return Residuals(train, [centers[i] for i in order], [features[i] for i in order])
+
+
+@torch.no_grad()
+def residuals_of(base: Base, data: Samples) -> Residuals:
+    """The functions with Ĝ and the features that E sees, without padding."""
+    for operator in (base.operator, *base.others):
+        operator.eval()
+    centers: list[Tensor] = []
+    features: list[Tensor] = []
+    for samples, batch in batches(base.operator, data):
+        for values, kept in zip(base.view(batch), (centers, features), strict=True):
+            kept += [
+                v[(slice(None), *map(slice, s["u"].shape[1:]))]
+                for v, s in zip(values.cpu(), samples, strict=True)
+            ]
+    return Residuals(data, centers, features)

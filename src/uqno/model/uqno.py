@@ -1,0 +1,408 @@
+"""UQNO: Algorithm 1 of the paper, from a base operator to a calibrated band.
+
+1. Ĝ, the base operator, is trained on part of the training functions.
+2. E, the uncertainty, is trained on residuals of functions that Ĝ has not seen.
+3. λ̂ is found on calibration functions that neither has seen.
+4. The band of a new function a is the ball of uncertainty λ̂·E(a)(x) around Ĝ(a)(x), at any x.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import tee
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import Subset
+
+from uqno.band import Band
+from uqno.conformal import Calibration, calibrate_all, checks
+from uqno.model import files
+from uqno.model.files import Saved
+from uqno.model.folds import as_crossfits, out_of_fold, residuals_of, train_folds
+from uqno.model.inputs import Places, as_batch, batches, fingerprint, places
+from uqno.operators import FNO, GINO, Operator
+from uqno.operators.symmetry import Symmetry, augmentation
+from uqno.storage import write_text
+from uqno.training import CrossFit, RelativeL2, fit, pointwise_error
+from uqno.types import Array, Sample, Samples
+from uqno.uncertainty import Quantile, Uncertainty
+from uqno.uncertainty.contract import Base, Feature, Options, Prediction
+
+Level = float | Sequence[float]
+
+log = logging.getLogger(__name__)
+
+
+class UQNO:
+    """A base operator with a calibrated band around its answer.
+
+    base: any operator, torch module or callable. An FNO or GINO of uqno's own that is not
+        trained yet is trained by `fit`; anything else is taken as trained unless trained=False.
+        Or what `uqno.training.crossfit` found: `fit` then takes its out-of-fold residuals. Or
+        several such, of different seeds: Ĝ is the mean of their operators.
+    uncertainty: the estimator of E; by default the paper's quantile operator, of the base's kind.
+    symmetries: of the problem (`uqno.operators.square()`): augment training, average predictions.
+    features: callables (batch, Ĝ(a)) → (batch, f, *points) that hint at the error, for E to see:
+        a PDE residual, a coarse solver, the disagreement of other operators.
+    deviation: whether E sees the deviation of the answers over the symmetries and the members.
+    members: operators that `fit` trains, from other weights and on other folds; Ĝ is their mean.
+        Where functions are few, that is a better centre, and where they differ, it is unsure.
+    """
+
+    def __init__(
+        self,
+        base: Callable[..., Tensor] | CrossFit | Sequence[CrossFit],
+        uncertainty: Uncertainty | None = None,
+        *,
+        symmetries: Sequence[Symmetry] = (),
+        features: Sequence[Feature] = (),
+        deviation: bool = True,
+        trained: bool | None = None,
+        members: int = 1,
+    ) -> None:
+        self.folds = as_crossfits(base)
+        given: Any = self.folds[0].operator if self.folds else base
+        operator = _operator(given, trained)
+        others = tuple(found.operator for found in self.folds[1:])
+        self.base = Base(operator, tuple(symmetries), tuple(features), deviation, others)
+        self.uncertainty = uncertainty if uncertainty is not None else Quantile()
+        self.trained = _is_trained(given, self.base.operator) if trained is None else trained
+        self.members = members
+        if members < 1 or (members > 1 and self.trained):
+            raise ValueError(
+                f"members = {members} must be at least 1, and 1 for a base that is trained: give "
+                "several by UQNO([crossfit(...), crossfit(..., seed=1), ...])"
+            )
+        self.fitted = False
+        self.calibrations: tuple[Calibration, ...] = ()
+        self.seen: frozenset[str] = frozenset()
+        self.dimensions: int | None = None
+
+    # --- 1. and 2. train Ĝ, then E ----------------------------------------------------------
+
+    def fit(
+        self,
+        train: Samples,
+        *,
+        crossfit: int | None = 2,
+        epochs: int = 25,
+        uncertainty_epochs: int | None = None,
+        loss: Callable[[Tensor, Mapping[str, Tensor]], Tensor] | None = None,
+        seed: int = 0,
+        folder: str | Path | None = None,
+        resume: bool = False,
+        **training: Any,
+    ) -> UQNO:
+        """Train Ĝ unless it is trained, then E, on residuals of functions that Ĝ has not seen.
+
+        crossfit: K ≥ 2 folds, so that both see all of `train`; None for the paper's split, Ĝ on
+            the first half and E on the second. A trained base: E sees all of `train`, which must
+            not be what the base was trained on.
+        training: of `uqno.training.fit`: batch_size, learning_rate, precision, progress, …
+        """
+        folder = None if folder is None else Path(folder)
+        if not len(train):
+            raise ValueError("there are no functions to train on: `train` is empty")
+        seen = [fingerprint(train[i]) for i in range(len(train))]
+        self.dimensions = train[0]["a"].ndim - 1 if "a" in train[0] else None
+
+        def options(part: str, epochs: int) -> dict[str, Any]:
+            where = None if folder is None else folder / part
+            return {"epochs": epochs, "folder": where, "resume": resume, **training}
+
+        base_options = {
+            "loss": loss or RelativeL2(),
+            "seed": seed,
+            "augment": augmentation(self.base.symmetries),
+            **options("base", epochs),
+        }
+        if self.members > 1 and crossfit is None:
+            raise ValueError(f"members = {self.members} needs crossfit=2 or more folds, not None")
+        if folder is not None:
+            _refuse_other_functions(folder / "functions.json", seen, resume)
+        # From here on weights change: a fit that fails leaves no calibration of other weights.
+        self.fitted, self.calibrations = False, ()
+        if self.folds:
+            residuals = out_of_fold(self.base, train, self.folds)
+        elif self.trained:
+            residuals = residuals_of(self.base, train)
+        elif crossfit is None:
+            half = len(train) // 2
+            fit(self.base.operator, Subset(train, range(half)), **base_options)  # type: ignore[arg-type]
+            residuals = residuals_of(self.base, Subset(train, range(half, len(train))))  # type: ignore[arg-type]
+        else:
+            found = train_folds(self.base.operator, train, crossfit, self.members, base_options)
+            self.base = replace(self.base, others=tuple(one.operator for one in found[1:]))
+            residuals = out_of_fold(self.base, train, found)
+        self.trained = True
+        log.info("training the uncertainty on %d residuals", len(residuals))
+        uncertainty_options = options(
+            "uncertainty", epochs if uncertainty_epochs is None else uncertainty_epochs
+        )
+        self.uncertainty.fit(self.base, residuals, Options(uncertainty_options, seed))
+        self.fitted, self.seen = True, frozenset(seen)
+        return self
+
+    # --- 3. calibrate λ̂ ---------------------------------------------------------------------
+
+    def calibrate(
+        self,
+        data: Samples,
+        alpha: Level = 0.1,
+        delta: Level = 0.02,
+        sampling: str = "grid",
+        weights: bool = False,
+        confidence: float | None = None,
+        *,
+        batch_size: int = 16,
+    ) -> Calibration | tuple[Calibration, ...]:
+        """λ̂ from held-out functions, for one (α, δ) or for several of equal number, in one pass.
+
+        data: functions that took no part in training, of any mix of resolutions.
+        weights: measure coverage by the samples' `weights` instead of by points.
+        """
+        self._need_fit("calibrate")
+        self._refuse_seen(data)
+        checks.functions(len(data))
+        several = isinstance(alpha, Iterable) or isinstance(delta, Iterable)
+        error, uncertainty, mu = tee(self.scored(data, batch_size, weights), 3)
+        self.calibrations = calibrate_all(
+            (e for e, _, _ in error),
+            (r for _, r, _ in uncertainty),
+            _levels(alpha, delta),
+            sampling,
+            (w for _, _, w in mu) if weights else None,
+            confidence,
+            functions=len(data),
+        )
+        return self.calibrations if several else self.calibrations[0]
+
+    @torch.no_grad()
+    def scored(
+        self, data: Samples, batch_size: int = 16, weighted: bool = False
+    ) -> Iterator[tuple[Array, Array, Array | None]]:
+        """(error, uncertainty, weights), each (points,), function by function."""
+        for samples, batch in batches(self.base.operator, data, batch_size):
+            prediction = self._predict(batch)
+            if batch["u"].shape != prediction.center.shape:
+                raise ValueError(
+                    f"u has shape {tuple(samples[0]['u'].shape)}, the prediction "
+                    f"{tuple(prediction.center.shape[1:])}, (channel, *points): expected the same"
+                )
+            # In double, as a Band compares: a float32 difference moves points over the edge.
+            error = pointwise_error(batch["u"].double() - prediction.center.double())
+            for i, sample in enumerate(samples):
+                if weighted and "weights" not in sample:
+                    raise ValueError("weights=True, but a sample has no field 'weights': add it")
+                points = sample["u"].shape[1:]
+                e, r = (
+                    t[i][tuple(map(slice, points))].flatten().cpu().numpy()
+                    for t in (error, prediction.uncertainty)
+                )
+                yield e, r, sample["weights"].flatten().cpu().numpy() if weighted else None
+
+    @torch.no_grad()
+    def uncalibrated(self, sample: Sample) -> Prediction:
+        """Ĝ(a) and E(a) of one function, before calibration, with a batch axis of 1."""
+        self._need_fit("uncalibrated")
+        return self._predict(self.base.operator.collate([sample]))
+
+    def _predict(self, batch: Mapping[str, Tensor]) -> Prediction:
+        for operator in (self.base.operator, *self.base.others):
+            operator.eval()
+        self.uncertainty.eval()
+        return self.uncertainty.predict(self.base, batch)
+
+    def _refuse_seen(self, data: Samples) -> None:
+        leaked = [i for i in range(len(data)) if fingerprint(data[i]) in self.seen]
+        if leaked:
+            raise ValueError(
+                f"{len(leaked)} of {len(data)} calibration functions were used in training "
+                f"(indices {leaked[:10]}{' …' if len(leaked) > 10 else ''}): the guarantee needs "
+                "functions that the model has not seen; leave these out"
+            )
+
+    # --- 4. the band ------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def predict(
+        self,
+        a: Tensor | Array | Sample,
+        at: Places = None,
+        *,
+        alpha: float | None = None,
+        delta: float | None = None,
+        batch_size: int = 16,
+    ) -> Band:
+        """The calibrated band of one function or of a batch.
+
+        a: (channel, *grid) for one function, (batch, channel, *grid) for several; or a sample
+            (a dict of fields), for geometries, with `triangles` (faces, 3) for a surface.
+        at: where: None for the grid of a, a resolution (421 or (421, 421)), or points (q, d).
+        alpha, delta: which of several calibrations; the first by default.
+        """
+        calibration = self.calibration(alpha, delta)
+        triangles = None
+        if isinstance(a, Mapping) and "triangles" in a:  # for the band alone
+            triangles = np.asarray(a["triangles"])
+            a = {name: field for name, field in a.items() if name != "triangles"}
+        fields, single = as_batch(self.base.operator, a, self.dimensions)
+        where, coordinates = places(self.base.operator, fields, at)
+        parts = [
+            self._predict({**{n: f[i : i + batch_size] for n, f in fields.items()}, **where})
+            for i in range(0, len(next(iter(fields.values()))), batch_size)
+        ]
+        center = torch.cat([p.center for p in parts]).cpu().numpy()
+        uncertainty = torch.cat([p.uncertainty for p in parts]).cpu().numpy()
+        if isinstance(at, int | np.integer) or (isinstance(at, Sequence) and at):
+            shape = tuple(len(x) for x in coordinates)
+            center, uncertainty = (
+                center.reshape(*center.shape[:2], *shape),
+                uncertainty.reshape(-1, *shape),
+            )
+        # Coverage is counted as it was calibrated: by the weights, or by points.
+        counted = calibration.weighted and at is None and "weights" in fields
+        weights = fields["weights"].cpu().numpy() if counted else None
+        if single:
+            center, uncertainty = center[0], uncertainty[0]
+            weights = None if weights is None else weights[0]
+        return Band(center, uncertainty, calibration, coordinates, triangles, weights)
+
+    def predict_fields(
+        self,
+        fields: Mapping[str, Array],
+        at: Places = None,
+        **which: float | None,
+    ) -> Band:
+        """`predict` from the arrays of a file: `a`, or the fields of one geometry."""
+        if "a" in fields:
+            return self.predict(fields["a"], at, **which)  # type: ignore[arg-type]
+        if "points" not in fields:
+            raise ValueError(
+                f"expected the variable a, or points and normals of a geometry; found "
+                f"{', '.join(sorted(fields)) or 'none'}"
+            )
+        sample = {name: torch.from_numpy(np.asarray(x)) for name, x in fields.items()}
+        sample = {n: x.float() if x.is_floating_point() else x for n, x in sample.items()}
+        return self.predict(sample, at, **which)  # type: ignore[arg-type]
+
+    def calibration(self, alpha: float | None = None, delta: float | None = None) -> Calibration:
+        """The calibration for (α, δ); the first one by default."""
+        if not self.calibrations:
+            self._need_fit("predict")
+            raise ValueError(
+                "the model is not calibrated: call model.calibrate(held_out, alpha, delta) with "
+                "functions that took no part in training"
+            )
+        for cal in self.calibrations:
+            if alpha in (None, cal.alpha) and delta in (None, cal.delta):
+                return cal
+        known = ", ".join(f"({c.alpha:g}, {c.delta:g})" for c in self.calibrations)
+        raise ValueError(
+            f"no calibration for alpha = {alpha}, delta = {delta}; there are {known}: "
+            "calibrate for it too"
+        )
+
+    # --- files ------------------------------------------------------------------------------
+
+    def save(self, folder: str | Path) -> None:
+        """A folder of safetensors and JSON; loads anywhere, without the training data."""
+        self._need_fit("save")
+        saved = Saved(
+            self.base.operator,
+            self.base.others,
+            self.uncertainty,
+            self.base.symmetries,
+            self.calibrations,
+            self.seen,
+            self.dimensions,
+            len(self.base.features),
+            self.base.deviation,
+        )
+        files.save(Path(folder), saved)
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | Path,
+        base: Callable[..., Tensor] | None = None,
+        uncertainty: Uncertainty | None = None,
+        *,
+        symmetries: Sequence[Symmetry] | None = None,
+        features: Sequence[Feature] = (),
+    ) -> UQNO:
+        """The model in a folder. What is not uqno's own is passed in: a module, features, …"""
+        saved = files.load(Path(folder), base, uncertainty, symmetries)
+        if len(features) != saved.features:
+            raise ValueError(
+                f"{folder} was saved with {saved.features} features, got {len(features)}: pass the "
+                "same callables with features="
+            )
+        model = cls(
+            saved.base,
+            saved.uncertainty,
+            symmetries=saved.symmetries,
+            features=features,
+            deviation=saved.deviation,
+            trained=True,
+        )
+        model.base = replace(model.base, others=saved.others)
+        model.fitted, model.calibrations = True, saved.calibrations
+        model.seen, model.dimensions = saved.seen, saved.dimensions
+        return model
+
+    def _need_fit(self, what: str) -> None:
+        if not self.fitted:
+            raise ValueError(f"the model is not fitted: call model.fit(train) before {what}")
+
+
+def _operator(base: Callable[..., Tensor], trained: bool | None) -> Operator:
+    """The base as an operator; a trained module of the user's is taken as it is."""
+    if isinstance(base, Operator):
+        return base
+    own = isinstance(base, FNO | GINO)
+    if trained or (trained is None and not own):
+        return Operator(base, normalise=(), output=None)
+    return Operator(base)
+
+
+def _is_trained(base: Callable[..., Tensor], operator: Operator) -> bool:
+    """uqno's own operators say it by their normalisers; others are taken as trained."""
+    return operator.prepared if isinstance(operator.module, FNO | GINO) else True
+
+
+def _refuse_other_functions(file: Path, seen: Sequence[str], resume: bool) -> None:
+    """A fit goes on with its own functions, for these are the ones refused in calibration."""
+    wanted = json.dumps({"sha256": hashlib.sha256("".join(seen).encode()).hexdigest()})
+    begun = any(file.parent.rglob("last.safetensors"))
+    if begun and file.is_file() and file.read_text(encoding="utf8") != wanted:
+        raise ValueError(
+            f"{file.parent} was trained on other functions: go on with the same ones, or give "
+            "another folder"
+        )
+    if not begun or (resume and not file.is_file()):
+        write_text(file, wanted)
+
+
+def _levels(alpha: Level, delta: Level) -> list[tuple[float, float]]:
+    """Pairs (α, δ); a single value goes with each of several others."""
+    alphas = list(alpha) if isinstance(alpha, Iterable) else [alpha]
+    deltas = list(delta) if isinstance(delta, Iterable) else [delta]
+    if len(alphas) == 1:
+        alphas *= len(deltas)
+    if len(deltas) == 1:
+        deltas *= len(alphas)
+    if len(alphas) != len(deltas) or not alphas:
+        raise ValueError(
+            f"{len(alphas)} values of alpha and {len(deltas)} of delta: expected equal numbers, or "
+            "one of either"
+        )
+    return list(zip(alphas, deltas, strict=True))

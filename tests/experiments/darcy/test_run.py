@@ -1,0 +1,279 @@
+"""A whole comparison, so small that it trains in seconds: what it leaves, and that it goes on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from uqno.conformal import calibrate, coverage
+from uqno.experiments import experiment, measuring, results
+from uqno.experiments.ablation import ladder
+from uqno.experiments.methods import METHODS, Workshop, jobs, trained
+from uqno.experiments.presets import METHODS as NAMES
+from uqno.experiments.presets import DarcySettings
+from uqno.experiments.runs import Run, loaded
+
+TINY = DarcySettings(
+    train=64,
+    calibration=60,
+    test=70,
+    solved_at=19,
+    trained_at=19,
+    tested_at=19,
+    modes=4,
+    width=4,
+    layers=2,
+    epochs=1,
+    members=2,
+    curve_alphas=(0.1,),
+    splits=20,
+)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Every method and the ablation, in two processes."""
+    folder = tmp_path_factory.mktemp("run")
+    told = []
+    record = experiment.run(
+        TINY,
+        folder / "run",
+        data=folder / "data",
+        preset="tiny",
+        command="uqno run darcy",
+        workers=2,
+        progress=lambda *what: told.append(what),
+    )
+    return Run(TINY, folder / "run", folder / "data"), record, told
+
+
+def test_every_method_has_its_rows(finished):
+    _, record, _ = finished
+    rows = {(r["method"], r["calibrated"], r["alpha"], r["sampling"]) for r in record["rows"]}
+    for name in NAMES:
+        for alpha in TINY.alphas:
+            assert (name, True, alpha, "grid") in rows
+            assert ((name, False, alpha, "none") in rows) is METHODS[name].raw
+    assert ("uqno-paper", True, 0.1, "hoeffding") in rows
+    for row in record["rows"]:
+        if row["calibrated"] and row["feasible"]:
+            assert row["interval"][1] >= row["target"]
+            assert row["bandwidth"] > 0
+            assert row["predict_seconds"] > 0
+        assert row["train_seconds"] > 0
+
+
+def test_a_subspace_has_no_bandwidth(finished):
+    _, record, _ = finished
+    (raw,) = [
+        r
+        for r in record["rows"]
+        if r["method"] == "nppc" and not r["calibrated"] and r["alpha"] == 0.1
+    ]
+    assert raw["bandwidth"] is None
+    assert 0 < raw["share_of_variance"] < 1
+
+
+def test_the_numbers_are_those_of_the_library(finished):
+    """The bandwidth of a row, again, from the model, uqno.calibrate and the recorded splits."""
+    made, record, _ = finished
+    model = loaded(made, "uqno-paper")
+    scored = [(e, r) for e, r, _ in model.scored(made.task.held())]
+    error, uncertainty = (np.array([pair[i] for pair in scored]) for i in (0, 1))
+    learn, test = measuring.random_splits(130, 60, TINY.splits, TINY.seed)
+    widths, shares = [], []
+    for cal, new in zip(learn, test, strict=True):
+        scale = calibrate(error[cal], uncertainty[cal], 0.1, 0.02).scale
+        widths.append(scale * uncertainty[new].mean())
+        shares.append((coverage(error[new], uncertainty[new], scale) >= 0.9).mean())
+    (row,) = [
+        r
+        for r in record["rows"]
+        if r["method"] == "uqno-paper" and r["sampling"] == "grid" and r["alpha"] == 0.1
+    ]
+    assert row["bandwidth"] == pytest.approx(np.mean(widths), rel=1e-5)
+    assert row["calibration_percentage"] == pytest.approx(np.mean(shares), rel=1e-5)
+
+
+def test_the_ablation_goes_from_the_paper_to_ours(finished):
+    _, record, _ = finished
+    names = [row["name"] for row in record["ablation"] if row["alpha"] == 0.1]
+    assert names == [name for name, *_ in ladder(TINY)]
+    by_name = {row["name"]: row for row in record["ablation"] if row["alpha"] == 0.1}
+    (ours,) = [
+        r for r in record["rows"] if r["method"] == "uqno" and r["alpha"] == 0.1 and r["calibrated"]
+    ]
+    assert by_name["ours"]["bandwidth"] == ours["bandwidth"]
+    assert not by_name["paper"]["feasible"]  # 361 points are too few for Hoeffding's bound
+    expected = by_name["grid"]["bandwidth"] / ours["bandwidth"]
+    assert by_name["ours"]["ratio"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_calibration_and_test_functions_are_not_trained_on(finished):
+    made, _, _ = finished
+    split = json.loads((made.folder / "settings.json").read_text())["split"]
+    roles = [set(split[role]) for role in ("base", "residual", "calibration", "test")]
+    assert sum(map(len, roles)) == len(set().union(*roles)) == 64 + 130
+    held = made.task.held()
+    for name in trained(TINY):
+        loaded(made, name).calibrate(held, 0.1, 0.02)  # refuses what it has seen
+
+
+def test_progress_reaches_the_end_of_every_stage(finished):
+    *_, told = finished
+    for stage in ("solving", "training", "testing"):
+        last = [(done, total) for what, done, total in told if what == stage][-1]
+        assert last[0] == last[1] > 0
+
+
+def test_a_finished_run_is_read(finished, monkeypatch):
+    made, record, _ = finished
+    monkeypatch.setattr(experiment, "pool", None)  # nothing is to be computed
+    assert experiment.run(TINY, made.folder, data=made.data) == record
+
+
+def test_a_finished_run_answers_for_other_levels_without_training(finished, monkeypatch):
+    made, record, _ = finished
+    asked = replace(TINY, alphas=(0.2,), methods=("uqno-paper", "constant"), ablation=False)
+    monkeypatch.setattr(experiment.Job, "run", None)  # nothing is to be trained
+    other = experiment.run(asked, made.folder, data=made.data, workers=1)
+    assert {row["alpha"] for row in other["rows"]} == {0.2}
+    again = experiment.run(TINY, made.folder, data=made.data, workers=1)
+    assert again["rows"][1]["bandwidth"] == record["rows"][1]["bandwidth"]
+
+
+def test_another_run_in_the_same_folder_is_refused(finished):
+    made, _, _ = finished
+    with pytest.raises(ValueError, match=r"'epochs': \(1, 2\).*another folder"):
+        experiment.run(replace(TINY, epochs=2), made.folder, data=made.data)
+
+
+def test_the_estimate_falls_as_the_run_goes_on(finished, tmp_path):
+    made, _, _ = finished
+    fresh = Run(TINY, tmp_path / "run", tmp_path / "data")
+    assert experiment.uncalibrated(fresh, 1) > 0
+    assert experiment.uncalibrated(made, 1) == 0
+
+
+def test_two_stores_where_the_test_is_finer(tmp_path):
+    settings = replace(TINY, trained_at=10, methods=("constant",), ablation=False)
+    made = Run(settings, tmp_path / "run", tmp_path / "data")
+    made.task.make_data(1, lambda *what: None)
+    train, held = made.task.train(), made.task.held()
+    assert train[0]["u"].shape == (1, 10, 10)
+    assert held[0]["u"].shape == (1, 19, 19)
+    assert (len(train), len(held)) == (64, 130)
+    same = Run(replace(settings, trained_at=19), tmp_path / "run", tmp_path / "data")
+    same.task.make_data(1, lambda *what: None)
+    # Function i is the same one, whatever store it is in.
+    np.testing.assert_array_equal(same.task.train()[5]["u"][:, ::2, ::2], train[5]["u"])
+    np.testing.assert_array_equal(same.task.held()[7]["u"], held[7]["u"])
+
+
+def test_jobs_cover_what_methods_need():
+    every = {job.name: job for job in jobs(DarcySettings())}
+    for job in every.values():
+        assert set(job.needs) <= set(every)
+    assert every["operator/plain"].fits == {
+        "plain/fold-0": (1000, 25),
+        "plain/fold-1": (1000, 25),
+        "plain/final": (2000, 25),
+    }
+    assert "model/no-deviation" not in {
+        job.name for job in jobs(replace(DarcySettings(), ablation=False))
+    }
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("deviation", [True, False])
+@pytest.mark.parametrize("committee", [1, 2, 5])
+def test_the_ablation_shows_models_that_are_trained_and_differ(symmetric, deviation, committee):
+    settings = replace(
+        DarcySettings(), symmetric=symmetric, deviation=deviation, committee=committee
+    )
+    steps = ladder(settings)
+    made_of = [(model, ranks) for *_, model, ranks in steps]
+    assert len(set(made_of)) == len(steps)
+    shown = {model for model, _ in made_of}
+    assert shown <= set(trained(settings)) <= shown | set(settings.methods)
+    names = [name for name, *_ in steps]
+    assert len(set(names)) == len(names)
+    assert ("symmetries" in names) == symmetric
+    (ours,) = [step for step in steps if step[0] == "ours"]
+    assert ours[1].endswith(": ours")
+
+
+def test_without_symmetries_operators_that_differ_in_them_are_trained_once():
+    settings = replace(DarcySettings(), symmetric=False, committee=3)
+    every = {job.name: job for job in jobs(settings)}
+    assert not [name for name in every if name.startswith("operator/") and "symmetric" in name]
+    committee = tuple(f"operator/plain{k}" for k in ("", "-2", "-3"))
+    assert every["model/uqno"].needs == committee
+    assert every["model/nppc"].needs == committee[:1]
+
+
+def test_networks_of_errors_have_epochs_of_their_own(tmp_path):
+    settings = replace(
+        TINY, epochs=4, uncertainty_share=0.5, methods=("uqno-paper", "ensemble"), ablation=False
+    )
+    every = {job.name: job for job in jobs(settings)}
+    assert every["model/uqno-paper"].fits == {"uncertainty/uqno-paper/uncertainty": (32, 2)}
+    assert {work.epochs for work in every["model/ensemble"].fits.values()} == {4}
+    made = Run(settings, tmp_path / "run", tmp_path / "data")
+    made.task.make_data(1, lambda *what: None)
+    for name in ("operator/half", "model/uqno-paper"):
+        assert not made.done(every[name])
+        every[name].run(made.workshop())
+        assert made.done(every[name])
+        assert made.progress([every[name]]) == every[name].work
+
+
+def test_two_seeds_give_two_operators(tmp_path):
+    made = Run(replace(TINY, methods=("uqno-paper",)), tmp_path / "run", tmp_path / "data")
+    made.task.make_data(1, lambda *what: None)
+    workshop = Workshop(made.task, tmp_path / "a")
+    first, other = workshop.single("half-symmetric"), workshop.single("half-symmetric-2")
+    weights = [next(o.parameters()).detach() for o in (first, other)]
+    assert not np.allclose(*weights)
+
+
+SCRIPT = """
+import sys
+from uqno.experiments import experiment
+from tests.experiments.test_experiment import KILLED
+if __name__ == "__main__":
+    experiment.run(KILLED, sys.argv[1], data=sys.argv[2], workers=2)
+"""
+KILLED = replace(TINY, methods=("uqno-paper", "constant"), ablation=False, epochs=3)
+
+
+def test_a_killed_run_goes_on_to_the_same_results(tmp_path):
+    """kill -9 of the process group twice; then the results are those of a run left alone."""
+    script = tmp_path / "go.py"
+    script.write_text(SCRIPT)
+    command = [sys.executable, str(script), str(tmp_path / "run"), str(tmp_path / "data")]
+    environment = {**os.environ, "PYTHONPATH": os.getcwd()}
+    for marker in ("half/log.csv", "models/constant/model.json"):
+        process = subprocess.Popen(command, env=environment, start_new_session=True)
+        until = time.monotonic() + 120
+        while not (tmp_path / "run" / marker).exists():
+            assert process.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert not (tmp_path / "run" / "results.json").exists()
+    resumed = experiment.run(KILLED, tmp_path / "run", data=tmp_path / "data", workers=2)
+    alone = experiment.run(KILLED, tmp_path / "alone", data=tmp_path / "data", workers=2)
+    timed = ("train_seconds", "calibrate_seconds", "predict_seconds")
+    for one, other in zip(resumed["rows"], alone["rows"], strict=True):
+        assert {k: v for k, v in one.items() if k not in timed} == {
+            k: v for k, v in other.items() if k not in timed
+        }
+    assert results.read(tmp_path / "run" / "results.json") == resumed
