@@ -10,9 +10,18 @@ from hypothesis import strategies as st
 
 import uqno
 from uqno import Calibration, InfeasibleError, calibrate
-from uqno.conformal import Ranks, calibrate_all, frontier
-from uqno.conformal import scores as scores_module
-from uqno.conformal.scores import LARGE
+from uqno.conformal import (
+    FunctionStream,
+    Ranks,
+    calibrate_all,
+    calibrate_splits,
+    coverage,
+    frontier,
+    function_scores,
+    guarantees,
+)
+from uqno.conformal.profile import concatenate, profile, profile_ranks
+from uqno.conformal.selection import LARGE
 
 SHARES = st.sampled_from([0.05, 0.1, 0.2, 0.25, 0.3, 0.5])
 DESIGNS = st.sampled_from(["grid", "iid", "hoeffding"])
@@ -91,8 +100,8 @@ def test_streams_lists_and_arrays_agree(seed, alpha, delta, design, confidence):
     whole = calibrate_or_none(error, uncertainty, *arguments)
     assert calibrate_or_none(list(error), list(uncertainty), *arguments) == whole
     assert calibrate_or_none(iter(error), iter(uncertainty), *arguments) == whole
-    streams = iter(error), iter(uncertainty)
-    assert calibrate_or_none(*streams, *arguments, functions=len(error)) == whole
+    triples = FunctionStream((e, E, None) for e, E in zip(error, uncertainty, strict=True))
+    assert calibrate_or_none(triples, None, *arguments) == whole
 
 
 @settings(max_examples=40, deadline=None)
@@ -106,7 +115,7 @@ def test_mixed_streams_and_lists_agree(seed, alpha, delta, design):
 
 
 def test_large_functions_give_the_scale_of_all_scores():
-    """Functions below the running floor are not scored; the answer is that of scoring all."""
+    """Large functions are selected, not sorted; the answer is that of sorting all."""
     rng = np.random.default_rng(1)
     n, m = 60, LARGE + 100
     error = (rng.standard_normal((n, m)) * np.exp(rng.standard_normal((n, 1)))).astype(np.float32)
@@ -119,32 +128,158 @@ def test_large_functions_give_the_scale_of_all_scores():
             assert cal.scale == expected
             streamed = calibrate(iter(error[order]), iter(uncertainty[order]), alpha, delta)
             assert streamed == cal
-            streams = iter(error[order]), iter(uncertainty[order])
-            assert calibrate(*streams, alpha, delta, functions=n) == cal
 
 
-@pytest.mark.parametrize("told", [59, 61])
-def test_a_wrong_number_of_functions_is_refused(told):
-    error = np.random.default_rng(0).standard_normal((60, 20))
-    with pytest.raises(ValueError, match=f"functions = {told} were announced and 60 came"):
-        calibrate(iter(error), iter(np.ones_like(error)), 0.1, 0.1, functions=told)
-    with pytest.raises(ValueError, match=f"60 of error, 60 of uncertainty, {told} of functions"):
-        calibrate(error, np.ones_like(error), 0.1, 0.1, functions=told)
-    with pytest.raises(ValueError, match="functions = 0 must be a whole number"):
-        calibrate(iter(error), iter(error), 0.1, 0.1, functions=0)
+def test_a_calibration_keeps_its_sorted_scores():
+    error, uncertainty = functions(3, n=200, m=40)
+    cal = calibrate(error, uncertainty, 0.1, 0.1)
+    expected = np.sort(function_scores(error, uncertainty, cal.ranks.point))
+    np.testing.assert_array_equal(cal.scores, expected)
+    assert cal.scores[cal.ranks.function - 1] == cal.scale
+    again = Calibration.from_json(cal.to_json())
+    np.testing.assert_array_equal(again.scores, expected)
+    bare = Calibration.from_json(cal.to_json(scores=False))
+    assert bare == cal
+    assert bare.scores is None
+    beside = Calibration.from_json(cal.to_json(scores=False), scores=cal.scores)
+    np.testing.assert_array_equal(beside.scores, expected)
 
 
-def test_only_the_largest_scores_of_a_stream_are_found_once_its_number_is_known(monkeypatch):
-    scored = []
-    narrowed = scores_module._narrowed
-    monkeypatch.setattr(scores_module, "_narrowed", lambda *a: scored.append(1) or narrowed(*a))
-    error = np.abs(np.random.default_rng(0).standard_normal((40, LARGE)))
-    error *= np.linspace(2, 1, 40)[:, None]  # the largest come first
-    calibrate(iter(error), iter(np.ones_like(error)), 0.1, 0.1, functions=40)
-    assert len(scored) == 4  # n + 1 − j
-    scored.clear()
-    calibrate(iter(error), iter(np.ones_like(error)), 0.1, 0.1)
-    assert len(scored) == 40
+def test_infinite_scores_survive_the_file():
+    uncertainty = np.ones((40, 10))
+    uncertainty[:2] = 0
+    cal = calibrate(np.ones((40, 10)), uncertainty, 0.1, 0.1)
+    assert np.isinf(cal.scores[-2:]).all()
+    np.testing.assert_array_equal(Calibration.from_json(cal.to_json()).scores, cal.scores)
+
+
+def test_many_scores_are_kept_beside_the_json(monkeypatch):
+    from uqno.conformal import calibration
+
+    cal = calibrate(*functions(0), 0.1, 0.1)
+    monkeypatch.setattr(calibration, "MOST_SCORES_IN_JSON", 59)
+    assert json.loads(cal.to_json())["scores"] is None
+    monkeypatch.setattr(calibration, "MOST_SCORES_IN_JSON", 60)
+    assert len(json.loads(cal.to_json())["scores"]) == 60
+
+
+# --- profiles and splits --------------------------------------------------------------------------
+
+
+def profiled(error, uncertainty, areas=None, alphas=()):
+    ranks = profile_ranks(error.shape[1])
+    each = zip(error, uncertainty, [None] * len(error) if areas is None else areas, strict=True)
+    return concatenate([profile(e, E, ranks, a, alphas) for e, E, a in each])
+
+
+@pytest.mark.parametrize("design", ["grid", "iid", "hoeffding"])
+@pytest.mark.parametrize("confidence", [None, 0.9])
+def test_a_profile_is_calibrated_like_its_functions(design, confidence):
+    error, uncertainty = functions(5, n=150, m=120)
+    asked = (0.2, 0.1, design, None, confidence)
+    assert calibrate(profiled(error, uncertainty), None, *asked) == calibrate(
+        error, uncertainty, *asked
+    )
+
+
+def test_an_area_profile_is_calibrated_like_weights():
+    error, uncertainty = functions(6, n=80, m=50)
+    areas = np.random.default_rng(0).random((80, 50))
+    held = profiled(error, uncertainty, areas, alphas=(0.2,))
+    by_area = calibrate(held.area, alpha=0.2, delta=0.1)
+    assert by_area == calibrate(error, uncertainty, 0.2, 0.1, weights=areas)
+    assert by_area.weighted
+    with pytest.raises(ValueError, match="leave them out"):
+        calibrate(held, uncertainty, 0.2, 0.1)
+    with pytest.raises(ValueError, match="uncertainty is missing"):
+        calibrate(error, None, 0.2, 0.1)
+    with pytest.raises(ValueError, match="no points to draw from"):
+        calibrate(held, alpha=0.2, delta=0.1, sampling="iid", mixed="subsample")
+
+
+@pytest.mark.parametrize("design", ["grid", "iid", "hoeffding", "weights", "own ranks"])
+def test_splits_are_calibrated_like_each_set_alone(design):
+    error, uncertainty = functions(7, n=200, m=150)
+    rng = np.random.default_rng(1)
+    splits = np.array([rng.permutation(200)[:120] for _ in range(25)])
+    weights = np.arange(1.0, 151) if design == "weights" else None
+    sampling = design if design in ("iid", "hoeffding") else "grid"
+    ranks = Ranks(140, 115) if design == "own ranks" else None
+    rule = guarantees.Fraction(0.2, 0.1, sampling, ranks=ranks)
+    each = [
+        calibrate(error[s], uncertainty[s], weights=weights, guarantee=rule).scale for s in splits
+    ]
+    scales = calibrate_splits(error, uncertainty, rule, splits, weights)
+    np.testing.assert_array_equal(scales, each)
+    if weights is None:
+        held = profiled(error, uncertainty)
+        np.testing.assert_array_equal(calibrate_splits(held, None, rule, splits), each)
+
+
+def test_splits_of_functions_with_different_numbers_of_points():
+    rng = np.random.default_rng(2)
+    error = [rng.standard_normal(m) for m in rng.integers(60, 90, 100)]
+    uncertainty = [np.ones(e.size) for e in error]
+    splits = np.array([rng.permutation(100)[:70] for _ in range(5)])
+    for design in ("grid", "iid"):
+        rule = guarantees.Fraction(0.2, 0.2, design)
+        scales = calibrate_splits(error, uncertainty, rule, splits)
+        for scale, split in zip(scales, splits, strict=True):
+            alone = calibrate([error[i] for i in split], [uncertainty[i] for i in split],
+                              guarantee=rule)  # fmt: skip
+            assert scale == alone.scale
+
+
+def test_splits_without_a_finite_scale_are_infinite():
+    error, uncertainty = functions(8, n=60, m=30)
+    splits = np.tile(np.arange(40), (3, 1))
+    rule = guarantees.Fraction(0.1, 0.01)
+    with pytest.raises(InfeasibleError):
+        calibrate_splits(error, uncertainty, rule, splits)
+    blind = np.where(np.arange(60)[:, None] < 10, 0.0, uncertainty)
+    assert np.isinf(calibrate_splits(error, blind, guarantees.Fraction(0.1, 0.1), splits)).all()
+
+
+@pytest.mark.parametrize(
+    ("splits", "said"),
+    [([1, 2, 3], "expected \\(sets, functions\\)"), ([[0, 60]], "expected 0 … 59"), ([], "shape")],
+)
+def test_bad_splits(splits, said):
+    with pytest.raises(ValueError, match=said):
+        calibrate_splits(*functions(0), guarantees.Fraction(0.5, 0.5), splits)
+
+
+def test_a_guarantee_has_its_own_levels():
+    error, uncertainty = functions(0)
+    rule = guarantees.Fraction(0.1, 0.1)
+    assert calibrate(error, uncertainty, guarantee=rule) == calibrate(error, uncertainty, 0.1, 0.1)
+    with pytest.raises(ValueError, match="give either alpha and delta or guarantee="):
+        calibrate(error, uncertainty, 0.1, 0.1, guarantee=rule)
+    with pytest.raises(ValueError, match="delta must be given"):
+        calibrate(error, uncertainty, 0.1)
+    with pytest.raises(ValueError, match="alpha and delta must be given"):
+        calibrate(error, uncertainty)
+
+
+def test_shares_that_are_no_decimals_survive_the_file():
+    from fractions import Fraction
+
+    cal = calibrate(*functions(0), Fraction(1, 3), Fraction(1, 7))
+    again = Calibration.from_json(cal.to_json())
+    assert again == cal
+    assert again.rule.alpha == Fraction(1, 3)
+    assert "at least 6/7" in cal.guarantee
+    assert "at least 2/3 of" in cal.guarantee
+
+
+def test_coverage_with_a_scale_for_each_function():
+    error, uncertainty = functions(4, n=3, m=20)
+    each = [coverage(e[None], E[None], s)[0] for e, E, s in zip(error, uncertainty, (1, 2, 3),
+                                                               strict=True)]  # fmt: skip
+    np.testing.assert_array_equal(coverage(error, uncertainty, [1.0, 2.0, 3.0]), each)
+    for bad in ([1.0, 2.0], [1.0, 2.0, 3.0, 4.0], [[1.0]], -1.0):
+        with pytest.raises(ValueError, match="scale"):
+            coverage(error, uncertainty, bad)
 
 
 def test_a_long_stream_of_large_functions_is_valid_though_its_rank_is_coarser():
@@ -164,12 +299,13 @@ def test_mixed_discretisation_own_ranks_share_one_beta():
     error = [rng.standard_normal(m) for m in sizes]
     uncertainty = [np.ones(m) for m in sizes]
     cal = calibrate(error, uncertainty, 0.1, 0.1, "iid")
-    assert (cal.points, cal.points_max, cal.mixed) == (50, 2000, "own")
+    assert (cal.points, cal.points_max, cal.rule.mixed) == (50, 2000, "own")
     assert "how finely a function is observed is part of its draw" in cal.guarantee
     reduced = calibrate(error, uncertainty, 0.1, 0.1, "iid", mixed="subsample", seed=1)
     assert (reduced.points, reduced.points_max) == (50, 50)
     assert reduced == calibrate(error, uncertainty, 0.1, 0.1, "iid", mixed="subsample", seed=1)
-    assert reduced != calibrate(error, uncertainty, 0.1, 0.1, "iid", mixed="subsample", seed=2)
+    other = calibrate(error, uncertainty, 0.1, 0.1, "iid", mixed="subsample", seed=2)
+    assert reduced.scale != other.scale
     assert cal.scale < reduced.scale  # nothing is lost to the coarsest function
 
 
@@ -273,8 +409,7 @@ def test_several_levels_in_one_pass(design, streamed):
     several = calibrate_all(
         iter(error) if streamed else error,
         iter(uncertainty) if streamed else uncertainty,
-        levels,
-        sampling,
+        [guarantees.Fraction(*pair, sampling) for pair in levels],
         weights,
     )
     assert several == tuple(
@@ -347,6 +482,13 @@ def tampered(**changes):
     return json.dumps({k: v for k, v in content.items() if v != "remove"})
 
 
+def asked(**changes):
+    content = json.loads(tampered())
+    content["guarantee"].update(changes)
+    content["guarantee"] = {k: v for k, v in content["guarantee"].items() if v != "remove"}
+    return json.dumps(content)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -354,27 +496,36 @@ def tampered(**changes):
         ("{", "not JSON"),
         ("[1]", "expected JSON with format"),
         ('{"format": "other"}', "expected JSON with format"),
-        (tampered(version=2), "format version 2, this uqno reads 1"),
+        (tampered(version=1), "format version 1, this uqno reads 2"),
         (tampered(scale=-1), "scale = -1"),
         (tampered(scale=float("nan")), "scale = None"),
         (tampered(scale="1"), "scale = '1'"),
         (tampered(scale=True), "scale = True"),
-        (tampered(alpha=1.5), "alpha = 1.5"),
-        (tampered(sampling="guess"), "sampling = 'guess'"),
+        (asked(alpha=1.5), "alpha = 1.5"),
+        (asked(sampling="guess"), "sampling = 'guess'"),
         (tampered(functions=0), "functions = 0"),
         (tampered(ranks={"point": 99, "function": 3}), "ranks.point = 99"),
         (tampered(ranks={"point": 3, "function": 99}), "ranks.function = 99"),
         (tampered(ranks=[1, 2]), "must hold point and function"),
         (tampered(created=3), "created must be text"),
         (tampered(points_max=1), "points_max = 1"),
-        (tampered(mixed="sometimes"), "mixed = 'sometimes'"),
+        (asked(mixed="sometimes"), "mixed = 'sometimes'"),
         ("[" * 100_000, "not JSON"),
         (tampered(version=True), "format version True"),
         (tampered(scale=10**400), "scale = 1000"),
-        (tampered(alpha="1/10"), "alpha = '1/10'"),
+        (asked(alpha="a tenth"), "alpha = 'a tenth'"),
+        (asked(name="best"), "guarantee 'best' is not known, there are .*fraction"),
+        (asked(delta="remove"), "settings of guarantee 'fraction' do not fit"),
+        (asked(weight=1), "settings of guarantee 'fraction' do not fit"),
+        (tampered(guarantee=3), "guarantee = 3 in the calibration must be an object"),
+        (tampered(scores=[1.0]), "expected 60 numbers"),
+        (tampered(scores=["a"] * 60), "must be numbers"),
+        (tampered(scores=[2.0] + [1.0] * 59), "in rising order"),
+        (tampered(weighted=True), "do not fit a calibration with weighted = True"),
+        (tampered(ranks=None), "ranks = None do not fit"),
         (tampered(functions=1), "functions = 1 must be"),
         (tampered(ranks={"point": 1, "function": 1}), "do not carry the guarantee"),
-        (tampered(delta="remove"), r"missing \['delta'\]"),
+        (tampered(points="remove"), r"missing \['points'\]"),
         (tampered(extra=1), r"unknown \['extra'\]"),
     ],
 )
@@ -390,8 +541,8 @@ def test_a_calibration_is_frozen_and_says_when():
         cal.scale = 1.0
 
 
-def test_a_stream_at_a_rank_above_the_ladder():
-    """α so near to 1 that the point rank lies beyond the ladder that a stream keeps."""
+def test_a_stream_at_a_rank_above_all_candidates():
+    """α so near to 1 that the point rank lies beyond the candidates that a stream keeps."""
     rng = np.random.default_rng(0)
     error, uncertainty = rng.normal(size=(99, 1000)), np.ones((99, 1000))
     level = (0.999, 0.010000001, "iid")

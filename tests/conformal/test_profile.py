@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from uqno.conformal import coverage, function_scores, weighted_scores
-from uqno.conformal.profile import Profile, concatenate, profile, rank_correlation, rungs
+from uqno.conformal.profile import (
+    Profile,
+    concatenate,
+    profile,
+    profile_ranks,
+    rank_correlation,
+)
 
 
 def functions(points, count=6, seed=0):
@@ -16,8 +22,8 @@ def functions(points, count=6, seed=0):
 
 
 def stacked(error, uncertainty, ranks=()):
-    ladder = rungs(uncertainty.shape[1], ranks)
-    return concatenate([profile(e, r, ladder) for e, r in zip(error, uncertainty, strict=True)])
+    kept = profile_ranks(uncertainty.shape[1], ranks)
+    return concatenate([profile(e, r, kept) for e, r in zip(error, uncertainty, strict=True)])
 
 
 def direct_excess(error, uncertainty, lam):
@@ -36,33 +42,33 @@ def test_every_rung_is_an_order_statistic_of_the_ratios():
 def test_a_rank_that_was_not_asked_for_is_refused():
     held = stacked(*functions(2000))
     absent = int(np.setdiff1d(np.arange(1, 2001), held.ranks)[0])
-    with pytest.raises(ValueError, match=f"rank {absent} of 2000 points.*ranks_needed"):
+    with pytest.raises(ValueError, match=f"rank {absent} of 2000 points is not among"):
         held.scores(absent)
     with pytest.raises(ValueError, match="rank 2001"):
         held.scores(2001)
 
 
 @pytest.mark.parametrize("points", [1, 7, 300, 301, 1849, 421**2])
-def test_the_ladder_brackets_every_scale(points):
-    ladder = rungs(points, ranks=[max(1, points // 3)])
-    assert ladder[0] == 1
-    assert ladder[-1] == points
-    assert max(1, points // 3) in ladder
-    assert len(ladder) <= 300
-    assert (np.diff(ladder) >= 1).all()
-    assert np.diff(ladder).max(initial=1) <= max(1, np.ceil(points / 100))
-    top = ladder[ladder > points - 10]
+def test_kept_ranks_bracket_every_scale(points):
+    kept = profile_ranks(points, ranks=[max(1, points // 3)])
+    assert kept[0] == 1
+    assert kept[-1] == points
+    assert max(1, points // 3) in kept
+    assert len(kept) <= 300
+    assert (np.diff(kept) >= 1).all()
+    assert np.diff(kept).max(initial=1) <= max(1, np.ceil(points / 100))
+    top = kept[kept > points - 10]
     assert len(top) == min(10, points)
 
 
-def test_the_ladder_refuses_a_rank_that_no_function_has():
+def test_the_kept_refuses_a_rank_that_no_function_has():
     with pytest.raises(ValueError, match="must lie in 1 … 50"):
-        rungs(50, [51])
+        profile_ranks(50, [51])
     with pytest.raises(ValueError, match="ranks must rise from 1 to 4"):
         profile(np.ones(4), np.ones(4), [1, 2, 3])
 
 
-def test_coverage_is_exact_with_every_rank_and_at_rungs():
+def test_coverage_is_exact_with_every_rank_and_at_ranks():
     error, uncertainty = functions(200)
     lam = np.array([0.0, 0.1, 0.7, 1.0, 3.0, 1e9])
     found = stacked(error, uncertainty).coverage(lam)
@@ -75,7 +81,7 @@ def test_coverage_is_exact_with_every_rank_and_at_rungs():
         assert held.coverage(lam)[2, 0] == coverage(error[2:3], uncertainty[2:3], lam)[0]
 
 
-def test_coverage_between_rungs_is_off_by_less_than_their_distance():
+def test_coverage_between_ranks_is_off_by_less_than_their_distance():
     error, uncertainty = functions(3000)
     held = stacked(error, uncertainty)
     lam = np.linspace(0, 8, 57)
@@ -85,7 +91,7 @@ def test_coverage_between_rungs_is_off_by_less_than_their_distance():
     assert gap.mean() < 1e-3
 
 
-def test_excess_is_exact_at_rungs_and_an_upper_bound_between():
+def test_excess_is_exact_at_ranks_and_an_upper_bound_between():
     error, uncertainty = functions(3000)
     held = stacked(error, uncertainty)
     for i in (0, 10, 200, -1):
@@ -124,16 +130,16 @@ def assert_alike(one, other):
             found, expected = (getattr(p, field.name) for p in (one, other))
             np.testing.assert_allclose(found, expected, rtol=1e-12)
     assert (one.area is None) == (other.area is None)
-    for name in ("alphas", "scores", "covered") if one.area else ():
+    for name in ("alphas", "needed", "covered") if one.area else ():
         np.testing.assert_array_equal(getattr(one.area, name), getattr(other.area, name))
 
 
 def test_signed_and_vector_errors_and_grids():
     error, uncertainty = functions(36, count=1)
-    flat = profile(error[0], uncertainty[0], rungs(36))
-    grid = profile(-error[0].reshape(6, 6), uncertainty[0].reshape(6, 6), rungs(36))
+    flat = profile(error[0], uncertainty[0], profile_ranks(36))
+    grid = profile(-error[0].reshape(6, 6), uncertainty[0].reshape(6, 6), profile_ranks(36))
     vector = np.stack([0.6 * error[0], -0.8 * error[0]], axis=-1)
-    pair = profile(vector.reshape(6, 6, 2), uncertainty[0].reshape(6, 6), rungs(36))
+    pair = profile(vector.reshape(6, 6, 2), uncertainty[0].reshape(6, 6), profile_ranks(36))
     for other in (grid, pair):
         assert_alike(other, flat)
 
@@ -146,66 +152,55 @@ def test_rank_correlation_against_a_reference_and_of_a_constant():
     y = x + 10 * rng.normal(size=500)
     assert rank_correlation(x, y) == pytest.approx(spearmanr(x, y).statistic, abs=1e-12)
     assert np.isnan(rank_correlation(np.ones(5), np.arange(5.0)))
-    held = profile(y**2, np.exp(x), rungs(500))
+    held = profile(y**2, np.exp(x), profile_ranks(500))
     assert held.correlation[0] == pytest.approx(spearmanr(np.exp(x), y**2).statistic, abs=1e-12)
 
 
-def test_saved_and_loaded_alike(tmp_path):
-    held = stacked(*functions(400))
-    held.save(tmp_path / "one.npz")
-    again = Profile.load(tmp_path / "one.npz")
-    assert_alike(again, held)
-    assert [p.name for p in tmp_path.iterdir()] == ["one.npz"]
-
-
-def test_areas_are_scored_as_calibrate_scores_them(tmp_path):
+def test_areas_are_scored_as_calibrate_scores_them():
     error, uncertainty = functions(400, count=6)
     areas = np.random.default_rng(5).random((6, 400))
-    ladder = rungs(400)
+    kept = profile_ranks(400)
     held = concatenate(
         [
             profile(*three, areas=a, alphas=(0.1, 0.3))
-            for *three, a in zip(error, uncertainty, [ladder] * 6, areas, strict=True)
+            for *three, a in zip(error, uncertainty, [kept] * 6, areas, strict=True)
         ]
     )
-    held.save(tmp_path / "one.npz")
-    assert_alike(Profile.load(tmp_path / "one.npz"), held)
+    assert_alike(Profile.of_arrays(held.arrays()), held)
     for alpha in (0.1, 0.3):
         found = held.area.scores_at(alpha)
         np.testing.assert_array_equal(found, weighted_scores(error, uncertainty, areas, alpha))
-    # Exact at rungs, between them nearly.
+    # Exact at kept ranks, between them nearly.
     for scale in (held.ratios[0, 30], 1.0):
         exact = coverage(error, uncertainty, scale, areas)
         np.testing.assert_allclose(held.area.coverage(held.ratios, [scale])[:, 0], exact, atol=0.01)
     with pytest.raises(ValueError, match=r"0\.2 is not among"):
         held.area.scores_at(0.2)
     with pytest.raises(ValueError, match="profile all alike"):
-        concatenate([held, profile(error[0], uncertainty[0], ladder)])
+        concatenate([held, profile(error[0], uncertainty[0], kept)])
     half = held.divided(2.0)
     np.testing.assert_array_equal(half.mean_uncertainty, held.mean_uncertainty / 2)
     np.testing.assert_array_equal(half.ratios, held.ratios)
 
 
-def test_what_is_no_profile_is_refused_by_name(tmp_path):
-    stacked(*functions(400)).save(tmp_path / "one.npz")
-    content = (tmp_path / "one.npz").read_bytes()
-    (tmp_path / "half.npz").write_bytes(content[: len(content) // 2])
-    np.savez(tmp_path / "foreign.npz", a=np.ones(3))
-    with np.load(tmp_path / "one.npz") as file:
-        np.savez(tmp_path / "newer.npz", **{**file, "version": np.array(2)})
-    for name, why in [
-        ("none", "does not exist"),
-        ("half", "truncated"),
-        ("foreign", "not a profile"),
-        ("newer", "version 2"),
-    ]:
-        with pytest.raises(ValueError, match=f"{name}.npz.*{why}"):
-            Profile.load(tmp_path / f"{name}.npz")
+def test_a_profile_says_what_it_lacks():
+    held = stacked(*functions(400))
+    arrays = held.arrays()
+    del arrays["ratios"]
+    with pytest.raises(ValueError, match="lack ratios"):
+        Profile.of_arrays(arrays)
+    with pytest.raises(ValueError, match="keeps some ratios alone"):
+        held.all_ratios()
+    with pytest.raises(ValueError, match="count alike"):
+        held.weighted_scores([0.5])
+    whole = stacked(*functions(30))
+    assert whole.all_ratios().shape == (len(whole), 30)
+    assert_alike(whole[1:3], stacked(*(x[1:3] for x in functions(30))))
 
 
-def test_profiles_of_different_ladders_do_not_mix():
-    one, other = (profile(np.ones(m), np.ones(m), rungs(m)) for m in (4, 5))
-    with pytest.raises(ValueError, match="profile 1 has 5 rungs of 5 points"):
+def test_profiles_of_different_kepts_do_not_mix():
+    one, other = (profile(np.ones(m), np.ones(m), profile_ranks(m)) for m in (4, 5))
+    with pytest.raises(ValueError, match="profile 1 has 5 ranks of 5 points"):
         concatenate([one, other])
     with pytest.raises(ValueError, match="at least one"):
         concatenate([])

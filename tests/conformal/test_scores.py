@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from uqno.conformal import calibrate, coverage, function_scores, ratios, weighted_scores
-from uqno.conformal.scores import LARGE, exact_sum, weighted_quantile
+from uqno.conformal.selection import LARGE, exact_sum, weighted_quantile
 
 
 def naive(error, uncertainty, k):

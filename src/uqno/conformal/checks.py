@@ -65,19 +65,66 @@ def mixed(value: str, design: Sampling) -> Mixed:
     return cast(Mixed, value)
 
 
-def own_ranks(ranks: Any, weighted: bool) -> None:
-    """A pair of the caller's own: a Ranks, and not beside weights, which have no point rank."""
+def own_ranks(ranks: Any) -> None:
+    """A pair of the caller's own is a Ranks of two whole numbers."""
     if not (hasattr(ranks, "point") and hasattr(ranks, "function")):
         raise ValueError(f"ranks = {ranks!r} must be a uqno.conformal.Ranks(point, function)")
-    if weighted:
-        raise ValueError("ranks are counts of points, which weights replace: leave ranks out")
     count("ranks.point", ranks.point)
     count("ranks.function", ranks.function)
 
 
-def levels(pairs: list[Any]) -> None:
-    if not pairs:
-        raise ValueError("no (alpha, delta) to calibrate for: give at least one pair")
+def no_ranks_beside_weights(ranks: Any) -> None:
+    if ranks is not None:
+        raise ValueError("ranks are counts of points, which weights replace: leave ranks out")
+
+
+def some_guarantees(guarantees: tuple[Any, ...]) -> None:
+    if not guarantees:
+        raise ValueError("no guarantee to calibrate for: give at least one, or alpha and delta")
+
+
+def uncertainty_given(uncertainty: Any) -> None:
+    if uncertainty is None:
+        raise ValueError(
+            "uncertainty is missing: pass E(a) beside the error, an array (functions, points); "
+            "use ones for bands of one radius"
+        )
+
+
+def nothing_beside_stream(uncertainty: Any, weights: Any) -> None:
+    if uncertainty is not None or weights is not None:
+        raise ValueError(
+            "a stream or profile of functions has its own uncertainty and weights: leave them out"
+        )
+
+
+def calibration_sets(index: NDArray[np.int64]) -> None:
+    if index.ndim != 2 or not index.size:
+        raise ValueError(
+            f"splits have shape {index.shape}, expected (sets, functions): the indices of the "
+            "calibration functions, one row for each set"
+        )
+
+
+def indices_of(name: str, index: NDArray[np.int64], number: int) -> None:
+    if index.min() < 0 or index.max() >= number:
+        raise ValueError(
+            f"{name} name functions {index.min()} … {index.max()}, expected 0 … {number - 1}"
+        )
+
+
+def sorted_scores(values: Any, n: int) -> NDArray[np.float64]:
+    """The scores of a calibration from a file: n numbers ≥ 0 that rise; null stands for ∞."""
+    try:
+        scores = np.array([np.inf if s is None else s for s in values], dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("scores in the calibration must be numbers") from None
+    if scores.shape != (n,) or not (scores >= 0).all() or (np.diff(scores) < 0).any():
+        raise ValueError(
+            f"scores in the calibration have shape {scores.shape}, expected {n} numbers ≥ 0 in "
+            "rising order"
+        )
+    return scores
 
 
 def holds_weights(values: Any, shape: tuple[int, ...] | None) -> None:
@@ -132,11 +179,11 @@ def real(name: str, where: str, values: Any) -> Floats:
 
 
 def shapes(where: str, error: tuple[int, ...], uncertainty: tuple[int, ...]) -> bool:
-    """Whether the error is vector-valued: uncertainty (*points), error (*points) or (*points, d)."""
+    """Whether the error, (*points) or (*points, d), is vector-valued; uncertainty: (*points)."""
     if not uncertainty:
         raise ValueError(
-            f"uncertainty of {where} is a single number, expected one array of points per function; "
-            "for one point per function use shape (functions, 1)"
+            f"uncertainty of {where} is a single number, expected one array of points per "
+            "function; for one point per function use shape (functions, 1)"
         )
     if 0 in uncertainty or 0 in error:
         raise ValueError(f"{where} has no points: error {error}, uncertainty {uncertainty}")
@@ -145,8 +192,8 @@ def shapes(where: str, error: tuple[int, ...], uncertainty: tuple[int, ...]) -> 
     if error[:-1] == uncertainty:
         return True
     raise ValueError(
-        f"error of {where} has shape {error}, uncertainty {uncertainty}: expected the same shape, or one "
-        "more last axis in the error for the components of a vector"
+        f"error of {where} has shape {error}, uncertainty {uncertainty}: expected the same shape, "
+        "or one more last axis in the error for the components of a vector"
     )
 
 
@@ -164,8 +211,9 @@ def holds_functions(name: str, values: Any, shape: tuple[int, ...] | None) -> No
         )
 
 
-def goes_on(name: str, function: int, there: bool) -> None:
-    if not there:
+def ends_together(name: str, function: int, missing: bool) -> None:
+    """Error, uncertainty and weights end at the same function."""
+    if missing:
         raise ValueError(
             f"{name} ends after {function} functions and the others go on: expected as many "
             "functions in each"
@@ -179,24 +227,25 @@ def point_rank(ranks: NDArray[np.int64], points: int, where: str) -> None:
         )
 
 
-def scale(value: float) -> None:
-    if not value >= 0:
-        raise ValueError(f"scale = {value!r} must be a number ≥ 0")
+def scale(value: Any) -> NDArray[np.float64]:
+    """One scale, or one for each function, (n,)."""
+    scales = np.asarray(value, dtype=np.float64)
+    if scales.ndim > 1 or not (scales >= 0).all():
+        raise ValueError(f"scale = {value!r} must be a number ≥ 0, or one for each function")
+    return scales
+
+
+def scale_for_each(own: NDArray[np.float64], number: int, every: NDArray[np.float64]) -> None:
+    if own.ndim and own.size != number:
+        raise ValueError(
+            f"scale has {every.size} values, expected one number, or one for each function"
+        )
 
 
 def same_number(**counts: int) -> None:
     if len(set(counts.values())) > 1:
-        told = ", ".join(f"{n} of {name}" for name, n in counts.items())
-        raise ValueError(f"expected as many functions in each, got {told}")
-
-
-def number_came(told: int | None, came: int) -> None:
-    """A number of functions told beforehand has decided which of them count."""
-    if told is not None and told != came:
-        raise ValueError(
-            f"functions = {told} were announced and {came} came: λ̂ would be wrong; give the right "
-            "number, or leave it out"
-        )
+        numbers = ", ".join(f"{n} of {name}" for name, n in counts.items())
+        raise ValueError(f"expected as many functions in each, got {numbers}")
 
 
 def first_bad(name: str, where: str, values: Floats, bad: NDArray[np.bool_], why: str) -> None:
@@ -215,14 +264,9 @@ def finite_error(where: str, error: Floats) -> None:
 
 
 def finite_uncertainty(where: str, uncertainty: Floats) -> None:
-    first_bad(
-        "uncertainty",
-        where,
-        uncertainty,
-        ~np.isfinite(uncertainty),
-        "uncertainties must be finite numbers ≥ 0",
-    )
-    why = "uncertainties must be ≥ 0: use a positive function of the network's output, such as softplus"
+    bad = ~np.isfinite(uncertainty)
+    first_bad("uncertainty", where, uncertainty, bad, "it must be a finite number ≥ 0")
+    why = "it must be ≥ 0: use a positive function of the network's output, such as softplus"
     first_bad("uncertainty", where, uncertainty, uncertainty < 0, why)
 
 

@@ -1,87 +1,64 @@
-"""Is (α, δ) feasible with n functions of m points, and if not, what would be?"""
+"""Is a guarantee feasible with n functions of m points, and if not, what would be?"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from uqno.conformal import checks, words
+from uqno.conformal import checks
 from uqno.conformal.checks import InfeasibleError
-from uqno.conformal.ranks import Ranks, Request, default_ranks, feasible
-from uqno.types import Sampling, Share
+from uqno.conformal.ranks import Ranks
+
+if TYPE_CHECKING:
+    from uqno.conformal.guarantees.contract import Guarantee
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What n calibration functions of m points each can promise. `str(plan)` says it in words.
+    """What n calibration functions of m points each can promise. `str(plan)` says it in words."""
 
-    Each `smallest_*` is the smallest value of that quantity that works with the others as they
-    are; None where no value does. `smallest_alpha` is 0.0 where every α in (0, 1) works.
-    """
-
+    rule: Guarantee
+    """The guarantee that is planned for."""
     feasible: bool
     ranks: Ranks | None
+    """The pair (k, j), where the guarantee has one and it is feasible."""
     functions: int
     points: int
-    alpha: float
-    delta: float
-    sampling: Sampling
-    confidence: float | None
-    smallest_functions: int | None
-    smallest_points: int | None
-    smallest_alpha: float | None
-    smallest_delta: float | None
+    smallest: Mapping[str, float | None]
+    """The smallest value of `functions`, of `points` and of each share of the guarantee (`alpha`,
+    `delta`) that works with the others as they are; None where no value does, and 0.0 for a share
+    of which every value in (0, 1) works."""
 
     def __str__(self) -> str:
-        return words.plan(self)
+        return self.rule.plan_sentence(self)
 
-    def require(self) -> Ranks:
-        """The ranks, or an InfeasibleError that says what would be feasible."""
-        if self.ranks is None:
+    def require(self) -> None:
+        """Nothing, if it is feasible.
+
+        Raises:
+            InfeasibleError: it is not; the message says what would be.
+        """
+        if not self.feasible:
             raise InfeasibleError(str(self))
-        return self.ranks
 
 
-def plan(
-    alpha: Share,
-    delta: Share,
-    functions: int,
-    points: int,
-    sampling: str = "grid",
-    confidence: Share | None = None,
-) -> Plan:
-    """Ranks (k, j) for n = `functions` of m = `points`, or the smallest n, m, α, δ that work.
-
-    >>> plan(alpha=0.1, delta=0.02, functions=500, points=1849, sampling="iid").ranks
-    Ranks(point=1681, function=492)
-    >>> plan(alpha=0.1, delta=0.02, functions=40, points=1849).smallest_functions
-    49
-    """
-    request = Request.of(alpha, delta, sampling, confidence)
+def plan_for(guarantee: Guarantee, functions: int, points: int) -> Plan:
+    """The plan of a guarantee for n = `functions` of m = `points`."""
     n, m = checks.count("functions", functions), checks.count("points", points)
-    ranks = default_ranks(n, m, request) if n >= 2 else None
+    possible = guarantee.feasible(n, m)
+    smallest: dict[str, float | None] = {
+        "functions": smallest_count_that(lambda x: guarantee.feasible(x, m)),
+        "points": smallest_count_that(lambda x: guarantee.feasible(n, x)),
+    }
+    for name in guarantee.shares:
 
-    def works_with_alpha(value: float) -> bool:
-        return feasible(n, m, replace(request, alpha=Fraction(str(value))))
+        def works(value: float, name: str = name) -> bool:
+            return guarantee.with_share(name, value).feasible(n, m)
 
-    def works_with_delta(value: float) -> bool:
-        return feasible(n, m, replace(request, delta=Fraction(str(value))))
-
-    return Plan(
-        feasible=ranks is not None,
-        ranks=ranks,
-        functions=n,
-        points=m,
-        alpha=float(request.alpha),
-        delta=float(request.delta),
-        sampling=request.sampling,
-        confidence=None if request.confidence is None else float(request.confidence),
-        smallest_functions=smallest_count_that(lambda x: feasible(x, m, request)),
-        smallest_points=smallest_count_that(lambda x: feasible(n, x, request)),
-        smallest_alpha=smallest_share_that(works_with_alpha),
-        smallest_delta=smallest_share_that(works_with_delta),
-    )
+        smallest[name] = smallest_share_that(works)
+    ranks = guarantee.ranks_for(n, m) if possible else None
+    return Plan(guarantee, possible, ranks, n, m, smallest)
 
 
 def smallest_count_that(works: Callable[[int], bool]) -> int | None:

@@ -1,4 +1,4 @@
-"""r_(k) = the k-th smallest of a function's ratios error / uncertainty, on a ladder of ranks k.
+"""r_(k) = the k-th smallest of a function's ratios error / uncertainty, at some ranks k.
 
 A function on a 421 × 421 grid has 177 241 points, and a comparison has thousands of functions for
 each of a dozen methods. All that is measured later is a matter of a few hundred order statistics
@@ -7,36 +7,71 @@ and sums of each function, so those are kept and the fields are not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Final
+from fractions import Fraction
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
-from uqno.conformal import checks, ratios
-from uqno.conformal.scores import weighted_quantile
+from uqno.conformal import checks
+from uqno.conformal.scores import ratios
+from uqno.conformal.selection import weighted_quantile
 from uqno.types import Integers, Reals, Share
 
-# Up to this many points every rank is a rung, and nothing is approximate.
+# Up to this many points every rank is kept, and nothing is approximate.
 ALL_RANKS: Final = 300
-# Beyond: so many rungs at a constant ratio of the points above them, and so many evenly spaced.
-TOP_RUNGS, EVEN_RUNGS = 150, 101
+# Beyond: so many ranks at a constant ratio of the points above them, and so many evenly spaced.
+TOP_RANKS, EVEN_RANKS = 150, 101
 # Points that the rank correlation looks at; its error, below 0.01 a function, averages out.
 CORRELATED_POINTS: Final = 2**14
 
 
+class Kept:
+    """What profiles answer as functions of a calibration: they keep scores, but no points."""
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def names(self) -> Iterator[str]:
+        return (f"function {i}" for i in range(len(self)))
+
+    def expect(self, ranks: Integers) -> None:
+        """Nothing to prepare: the ratios are sorted."""
+
+    def all_ratios(self) -> Reals:
+        raise ValueError("a profile keeps some ratios alone: pass errors and uncertainties")
+
+    def subsample(self, points: int, seed: int) -> Self:
+        raise ValueError("a profile keeps no points to draw from: pass errors and uncertainties")
+
+
 @dataclass(frozen=True)
-class ByArea:
+class ByArea(Kept):
     """The same functions on surfaces, whose points count by their area instead."""
 
+    points: int
+    """m."""
     alphas: Reals
     """(A,)."""
-    scores: Reals
+    needed: Reals
     """(n, A): the smallest λ that covers 1 − α of each function's area."""
     covered: Reals
-    """(n, R): the share of the area that the points up to each rung have."""
+    """(n, R): the share of the area that the points up to each kept rank have."""
+
+    weighted: ClassVar[bool] = True
+
+    def __len__(self) -> int:
+        return len(self.needed)
+
+    def scores(self, ranks: int | Integers) -> Reals:
+        raise ValueError("points that count by area have no ranks: use weighted_scores")
+
+    def weighted_scores(self, shares: Sequence[Fraction]) -> Reals:
+        """The scores at each 1 − α, (n, shares): exact, or refused."""
+        return np.stack([self.scores_at(1 - share) for share in shares], axis=1)
 
     def scores_at(self, alpha: Share) -> Reals:
         """(n,): exact, or refused."""
@@ -46,23 +81,26 @@ class ByArea:
                 f"alpha = {float(alpha):g} is not among {self.alphas.tolist()}, for which areas "
                 "were scored: profile the functions with it in `alphas`"
             )
-        return self.scores[:, places[0]]
+        return self.needed[:, places[0]]
 
     def coverage(self, ratios: Reals, scale: Reals) -> Reals:
-        """The share of the area with ratio ≤ λ, (n, scales); interpolated between rungs."""
+        """The share of the area with ratio ≤ λ, (n, scales); interpolated between ranks."""
         rows = zip(ratios, self.covered, strict=True)
         known = ((r[np.isfinite(r)], c[np.isfinite(r)]) for r, c in rows)
         return np.array([np.interp(scale, np.append(0, r), np.append(0, c)) for r, c in known])
 
 
 @dataclass(frozen=True)
-class Profile:
-    """What is kept of n functions of the same number of points, R rungs each."""
+class Profile(Kept):
+    """What is kept of n functions of the same number of points, at R ranks each.
+
+    The calibrator takes it in place of errors and uncertainties.
+    """
 
     points: int
     """m."""
     ranks: Integers
-    """(R,): the rungs k, rising from 1 to m."""
+    """(R,): the ranks k that are kept, rising from 1 to m."""
     ratios: Reals
     """(n, R): the k-th smallest ratio error / uncertainty of each function."""
     error_above: Reals
@@ -74,31 +112,50 @@ class Profile:
     mean_uncertainty: Reals
     """(n,)."""
     correlation: Reals
-    """(n,): rank correlation of uncertainty and error over the points; NaN where one is constant."""
+    """(n,): rank correlation of uncertainty and error over the points; NaN if one is constant."""
     area: ByArea | None = None
+
+    weighted: ClassVar[bool] = False
 
     def __len__(self) -> int:
         return len(self.ratios)
 
-    def scores(self, rank: int) -> Reals:
-        """The `rank`-th smallest ratio of each function, (n,): exact, or refused."""
-        rung = int(np.searchsorted(self.ranks, rank))
-        if rung == len(self.ranks) or self.ranks[rung] != rank:
+    def __getitem__(self, index: slice | Integers) -> Profile:
+        """The profile of some of the functions."""
+        parts = {name: getattr(self, name)[index] for name in ARRAYS[2:]}
+        area = self.area
+        if area is not None:
+            area = replace(area, needed=area.needed[index], covered=area.covered[index])
+        return Profile(self.points, self.ranks, **parts, area=area)
+
+    def scores(self, ranks: int | Integers) -> Reals:
+        """The k-th smallest ratio of each function, (n,) or (n, ranks): exact, or refused."""
+        wanted = np.asarray(ranks)
+        place = np.minimum(np.searchsorted(self.ranks, wanted), len(self.ranks) - 1)
+        missing = np.unique(wanted[self.ranks[place] != wanted])
+        if missing.size:
             raise ValueError(
-                f"rank {rank} of {self.points} points is not among the {len(self.ranks)} that this "
-                "profile keeps: profile the functions with it in `ranks`, see measuring.ranks_needed"
+                f"rank {missing[0]} of {self.points} points is not among the {len(self.ranks)} "
+                "that this profile keeps: profile the functions with it in `ranks`"
             )
-        return self.ratios[:, rung]
+        return self.ratios[:, place]
+
+    def weighted_scores(self, shares: Sequence[Fraction]) -> Reals:
+        raise ValueError("the points of a profile count alike: use its `area`, if it has one")
+
+    def all_ratios(self) -> Reals:
+        """All ratios, (n, m), sorted, where every rank is kept."""
+        return self.ratios if len(self.ranks) == self.points else super().all_ratios()
 
     def coverage(self, scale: ArrayLike) -> Reals:
         """c(λ) = the share of points with ratio ≤ λ, (n, scales), for finite λ, (scales,).
 
-        Exact up to 300 points and at every rung. Between two rungs the count is interpolated: off
-        by less than their distance, which is a hundredth of the points at most.
+        Exact up to 300 points and at every kept rank. Between two of them the count is
+        interpolated: off by less than their distance, at most a hundredth of the points.
         """
         lam = np.atleast_1d(np.asarray(scale, dtype=np.float64))
         step = np.array([np.searchsorted(row, lam, side="right") for row in self.ratios])
-        # A rung of rank 0 at ratio 0 below, one of rank m + 1 at ∞ above.
+        # Rank 0 at ratio 0 below, rank m + 1 at ∞ above.
         rank = np.concatenate([[0], self.ranks, [self.points + 1]])
         edge = np.pad(self.ratios, ((0, 0), (1, 1)), constant_values=(0, np.inf))
         low, high = (np.take_along_axis(edge, step + i, axis=1) for i in (0, 1))
@@ -110,8 +167,8 @@ class Profile:
     def excess(self, scale: ArrayLike) -> Reals:
         """mean_x max(0, e(x) − λ E(x)), (n, scales), for finite λ, (scales,).
 
-        Exact at rungs (the points of a tie add nothing there). It is convex in λ, so the straight
-        line between two rungs is an upper bound.
+        Exact at kept ranks (the points of a tie add nothing there). It is convex in λ, so the
+        straight line between two of them is an upper bound.
         """
         lam = np.atleast_1d(np.asarray(scale, dtype=np.float64))
         rows = zip(
@@ -128,7 +185,7 @@ class Profile:
         """All that it is made of, as named arrays; `of_arrays` makes the profile of them again."""
         arrays = {name: np.asarray(getattr(self, name)) for name in ARRAYS}
         if self.area is not None:
-            arrays |= {f"area_{f.name}": getattr(self.area, f.name) for f in fields(ByArea)}
+            arrays |= {f"area_{name}": getattr(self.area, name) for name in AREA_ARRAYS}
         return arrays
 
     @classmethod
@@ -137,33 +194,32 @@ class Profile:
         missing = [name for name in ARRAYS if name not in arrays]
         if missing:
             raise ValueError(f"the arrays of a profile lack {', '.join(missing)}")
-        area = {f.name: arrays[f"area_{f.name}"] for f in fields(ByArea) if "area_scores" in arrays}
-        return cls(
-            points=int(arrays["points"]),
-            **{name: arrays[name] for name in ARRAYS[1:]},
-            area=ByArea(**area) if area else None,
-        )
+        points, area = int(arrays["points"]), None
+        if "area_needed" in arrays:
+            area = ByArea(points, **{name: arrays[f"area_{name}"] for name in AREA_ARRAYS})
+        return cls(points, **{name: arrays[name] for name in ARRAYS[1:]}, area=area)
 
 
 ARRAYS = tuple(field.name for field in fields(Profile) if field.name != "area")
+AREA_ARRAYS = tuple(field.name for field in fields(ByArea) if field.name != "points")
 
 
 def _interpolated_excess(
     lam: Reals, ratio: Reals, error_above: Reals, uncertainty_above: Reals, mean_error: float
 ) -> Reals:
-    """One function's excess at each λ, by the chords between 0 and its finite rungs."""
+    """One function's excess at each λ, by the chords between 0 and its finite ratios."""
     finite = np.isfinite(ratio)
     x = ratio[finite]
-    at_rungs = np.maximum(error_above[finite] - x * uncertainty_above[finite], 0)
-    return np.asarray(np.interp(lam, np.append(0, x), np.append(mean_error, at_rungs)))
+    at_ratios = np.maximum(error_above[finite] - x * uncertainty_above[finite], 0)
+    return np.asarray(np.interp(lam, np.append(0, x), np.append(mean_error, at_ratios)))
 
 
-def rungs(points: int, ranks: Iterable[int] = ()) -> Integers:
-    """The ladder for functions of m = `points`: `ranks` and 1 … m, all or dense toward the top.
+def profile_ranks(points: int, ranks: Iterable[int] = ()) -> Integers:
+    """Ranks to keep of functions of m = `points`: `ranks` and 1 … m, all or dense toward the top.
 
-    >>> rungs(5)
+    >>> profile_ranks(5)
     array([1, 2, 3, 4, 5])
-    >>> len(rungs(421**2)), rungs(421**2)[-3:]
+    >>> len(profile_ranks(421**2)), profile_ranks(421**2)[-3:]
     (229, array([177239, 177240, 177241]))
     """
     m = checks.count("points", points)
@@ -172,8 +228,8 @@ def rungs(points: int, ranks: Iterable[int] = ()) -> Integers:
         checks.point_rank(asked, m, "every function")
     if m <= ALL_RANKS:
         return np.arange(1, m + 1)
-    above = np.geomspace(1, m, TOP_RUNGS)
-    even = np.linspace(1, m, EVEN_RUNGS)
+    above = np.geomspace(1, m, TOP_RANKS)
+    even = np.linspace(1, m, EVEN_RANKS)
     return np.unique(np.concatenate([asked, m + 1 - above.round(), even.round()]).astype(np.int64))
 
 
@@ -186,8 +242,9 @@ def profile(
 ) -> Profile:
     """r_(k) and the sums above it for one function, by one sort.
 
-    error: (*points), signed or not, or (*points, d); uncertainty: (*points), ≥ 0; where both are 0 the
-    ratio is 0, where only the uncertainty is, ∞. ranks: from `rungs`, rising from 1 to m.
+    error: (*points), signed or not, or (*points, d); uncertainty: (*points), ≥ 0; where both are
+    0 the ratio is 0, where only the uncertainty is, ∞.
+    ranks: from `profile_ranks`, rising from 1 to m.
     areas: of the points, (*points), to score the function by area too, at `alphas`.
     """
     r = ratios(error, uncertainty)
@@ -196,7 +253,9 @@ def profile(
     e = np.linalg.norm(e.reshape(E.size, -1), axis=1) if e.size > E.size else e.ravel()
     k = np.asarray(ranks, dtype=np.int64)
     if k.size == 0 or k[0] != 1 or k[-1] != r.size or (np.diff(k) <= 0).any():
-        raise ValueError(f"ranks must rise from 1 to {r.size}, the points: take rungs({r.size})")
+        raise ValueError(
+            f"ranks must rise from 1 to {r.size}, the points: take profile_ranks({r.size})"
+        )
     order = np.argsort(r)
     return Profile(
         points=r.size,
@@ -218,8 +277,9 @@ def _by_area(
     levels = tuple(alphas)
     shares = [1 - checks.share("alpha", alpha) for alpha in levels]
     return ByArea(
+        points=r.size,
         alphas=np.array(levels),
-        scores=np.array([[weighted_quantile(r, mass, share) for share in shares]]),
+        needed=np.array([[weighted_quantile(r, mass, share) for share in shares]]),
         covered=np.cumsum(mass[order])[ranks - 1][np.newaxis] / mass.sum(),
     )
 
@@ -231,15 +291,15 @@ def _sums_above(values: Reals, ranks: Integers) -> Reals:
 
 
 def concatenate(profiles: Sequence[Profile]) -> Profile:
-    """All functions of several profiles with the same ladder, in this order."""
+    """All functions of several profiles with the same ranks, in this order."""
     if not profiles:
         raise ValueError("no profiles to concatenate: give at least one")
     first = profiles[0]
     for i, other in enumerate(profiles):
         if other.points != first.points or not np.array_equal(other.ranks, first.ranks):
             raise ValueError(
-                f"profile {i} has {len(other.ranks)} rungs of {other.points} points, the first "
-                f"{len(first.ranks)} of {first.points}: profile all functions on the same ladder"
+                f"profile {i} has {len(other.ranks)} ranks of {other.points} points, the first "
+                f"{len(first.ranks)} of {first.points}: profile all functions at the same ranks"
             )
     parts = {name: np.concatenate([getattr(p, name) for p in profiles]) for name in ARRAYS[2:]}
     return Profile(first.points, first.ranks, **parts, area=_concatenated_areas(profiles))
@@ -254,8 +314,9 @@ def _concatenated_areas(profiles: Sequence[Profile]) -> ByArea | None:
     ):
         raise ValueError("profiles differ in whether or where areas were scored: profile all alike")
     return ByArea(
+        areas[0].points,
         areas[0].alphas,
-        np.concatenate([area.scores for area in areas]),
+        np.concatenate([area.needed for area in areas]),
         np.concatenate([area.covered for area in areas]),
     )
 

@@ -29,9 +29,9 @@ from uqno.conformal import checks
 from uqno.conformal.binomial import lower_tail, relative_slack, smallest_count, tail_at_most
 from uqno.types import Integers, Reals, Sampling, Share
 
-# Candidates of the default choice, in standard deviations of Bin(m, 1 − α) from its mean. So fine
-# a ladder holds every integer k up to m ≈ 20 000 (α = 0.1), and loses nothing of note beyond.
-RUNGS: Final = np.linspace(-4.0, 8.0, 513)
+# Candidates of the default choice, in standard deviations of Bin(m, 1 − α) from its mean. So
+# many hold every integer k up to m ≈ 20 000 (α = 0.1), and lose nothing of note beyond.
+CANDIDATES: Final = np.linspace(-4.0, 8.0, 513)
 # Deviation (of the logarithm) of the scale of functions in the working law of `expected_scale`.
 SCALE_DEVIATION: Final = 0.7
 
@@ -226,27 +226,29 @@ def default_ranks(n: int, m: int, request: Request) -> Ranks | None:
         return None if j is None else Ranks(grid_point_rank(m, request.alpha), j)
     if request.sampling == "hoeffding":
         return hoeffding_recipe(n, m, request)
-    k = ladder(m, request.alpha)
-    rung = best_rung(n, float(m), k, lower_tail(k, m, float(request.alpha)), request)
-    # Where no rung is surely good, k = m, the most cautious rank, may still hold exactly.
-    j = function_rank_iid(m if rung is None else int(k[rung]), n, m, request)
+    k = candidate_ranks(m, request.alpha)
+    best = best_candidate(n, float(m), k, lower_tail(k, m, float(request.alpha)), request)
+    # Where no candidate is surely good, k = m, the most cautious rank, may still hold exactly.
+    j = function_rank_iid(m if best is None else int(k[best]), n, m, request)
     return None if j is None else Ranks(_first_rank(j, n, m, request), j)
 
 
 @lru_cache(maxsize=4096)
-def ladder(m: int, alpha: Fraction) -> Integers:
-    """The point rank k at each of `RUNGS`, for functions of m points; shape (rungs,)."""
+def candidate_ranks(m: int, alpha: Fraction) -> Integers:
+    """The point rank k at each of `CANDIDATES`, for functions of m points; (candidates,)."""
     p = float(1 - alpha)
-    k = np.ceil(m * p + RUNGS * sqrt(m * p * (1 - p)))
+    k = np.ceil(m * p + CANDIDATES * sqrt(m * p * (1 - p)))
     return np.clip(k, 1, m).astype(np.int64)
 
 
-def best_rung(n: int, m: float, k: Integers, one_minus_beta: Reals, request: Request) -> int | None:
-    """The rung with the smallest λ̂ to expect. Floats suffice: the caller confirms the pair."""
+def best_candidate(
+    n: int, m: float, k: Integers, one_minus_beta: Reals, request: Request
+) -> int | None:
+    """Which candidate has the smallest λ̂ to expect. Floats suffice: the caller confirms it."""
     j = _function_ranks(n, float(request.delta) * one_minus_beta, request.confidence)
     expected = np.where(j <= n, expected_scale(k, np.minimum(j, n), m, n), np.inf)
-    rung = int(np.argmin(expected))
-    return rung if np.isfinite(expected[rung]) else None
+    best = int(np.argmin(expected))
+    return best if np.isfinite(expected[best]) else None
 
 
 def _function_ranks(n: int, level: Reals, confidence: Fraction | None) -> Integers:
