@@ -19,19 +19,29 @@ _HOME = {
     "UQNO": "uqno.model",
     "plan": "uqno.conformal",
 }
+PACKAGES = {
+    "conformal": "uqno.conformal",
+    "data": "uqno.data",
+    "experiments": "uqno.experiments",
+    "geometry": "uqno.geometry",
+    "guarantees": "uqno.conformal.guarantees",
+    "operators": "uqno.operators",
+    "training": "uqno.training",
+    "uncertainty": "uqno.uncertainty",
+}
 __all__ = ["UQNO", "Band", "Calibration", "InfeasibleError", "Plan", "calibrate", "plan"]
 
 
 def __getattr__(name: str) -> object:
     """Import what is used when it is used: `import uqno` itself costs nothing."""
     if name in _HOME:
-        found = getattr(import_module(_HOME[name]), name)
-    elif name in ("conformal", "data", "operators", "training", "uncertainty"):
-        found = import_module(f"uqno.{name}")
+        value = getattr(import_module(_HOME[name]), name)
+    elif name in PACKAGES:
+        value = import_module(PACKAGES[name])
     else:
         raise AttributeError(f"module 'uqno' has no attribute {name!r}")
-    globals()[name] = found
-    return found
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

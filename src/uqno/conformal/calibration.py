@@ -52,6 +52,8 @@ class Calibration:
     """Whether points count by weights."""
     scores: Reals | None = field(default=None, compare=False, repr=False)
     """The scores of the calibration functions, sorted, (n,); None where they were not kept."""
+    details: Mapping[str, Reals] = field(default_factory=dict, compare=False, repr=False)
+    """Arrays that the guarantee needs beside the scale; their names and shapes are its own."""
     created: str = field(default="", compare=False)
     """When it was made, in UTC."""
 
@@ -114,6 +116,7 @@ class Calibration:
             "weighted": self.weighted,
             "created": self.created,
             "scores": listed,
+            "details": {name: x.tolist() for name, x in self.details.items()},
         }
         return json.dumps(content, indent=2)
 
@@ -323,6 +326,7 @@ def _calibration(rule: Guarantee, evidence: Evidence) -> Calibration:
         ranks=solution.ranks,
         weighted=evidence.weighted,
         scores=np.sort(solution.scores),
+        details=solution.details,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )
 
@@ -331,7 +335,7 @@ def _calibration(rule: Guarantee, evidence: Evidence) -> Calibration:
 
 _FIELDS: Final = {
     "scale", "guarantee", "ranks", "functions", "points", "points_max", "weighted", "created",
-    "scores",
+    "scores", "details",
 }  # fmt: skip
 
 
@@ -379,6 +383,7 @@ def _checked_content(content: dict[str, Any], scores: Reals | None) -> Calibrati
         ranks=None if ranks is None else Ranks(ranks["point"], ranks["function"]),
         weighted=content["weighted"],
         scores=None if found is None else checks.sorted_scores(found, n),
+        details=checks.named_arrays(content["details"]),
         created=content["created"],
     )
     calibration.rule.check(calibration)

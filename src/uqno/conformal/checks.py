@@ -119,12 +119,22 @@ def sorted_scores(values: Any, n: int) -> NDArray[np.float64]:
         scores = np.array([np.inf if s is None else s for s in values], dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError("scores in the calibration must be numbers") from None
-    if scores.shape != (n,) or not (scores >= 0).all() or (np.diff(scores) < 0).any():
+    if scores.shape != (n,) or not (scores >= 0).all() or (scores[1:] < scores[:-1]).any():
         raise ValueError(
             f"scores in the calibration have shape {scores.shape}, expected {n} numbers ≥ 0 in "
             "rising order"
         )
     return scores
+
+
+def named_arrays(values: Any) -> dict[str, NDArray[np.float64]]:
+    """The arrays of a calibration from a file, by name."""
+    if not isinstance(values, dict):
+        raise ValueError(f"details = {values!r:.60} in the calibration must be an object")
+    try:
+        return {str(name): np.array(x, dtype=np.float64) for name, x in values.items()}
+    except (TypeError, ValueError):
+        raise ValueError("details in the calibration must be arrays of numbers") from None
 
 
 def holds_weights(values: Any, shape: tuple[int, ...] | None) -> None:
@@ -235,10 +245,11 @@ def scale(value: Any) -> NDArray[np.float64]:
     return scales
 
 
-def scale_for_each(own: NDArray[np.float64], number: int, every: NDArray[np.float64]) -> None:
-    if own.ndim and own.size != number:
+def scale_for_each(scales: NDArray[np.float64], number: int, at_least: bool = False) -> None:
+    """One scale for all, or one for each of so many functions; at least, while more may come."""
+    if scales.ndim and (scales.size < number if at_least else scales.size != number):
         raise ValueError(
-            f"scale has {every.size} values, expected one number, or one for each function"
+            f"scale has {scales.size} values, expected one number, or one for each function"
         )
 
 

@@ -217,10 +217,12 @@ def coverage(error: Any, uncertainty: Any, scale: Any, weights: Any = None) -> R
     """
     lam = checks.scale(scale)
     parts = [np.empty(0)]
+    number = 0
     for block in blocks(Stream(error, uncertainty, weights)):
         first = block.chunk.first
         own = lam[first : first + len(block)] if lam.ndim else lam
-        checks.scale_for_each(own, len(block), lam)
+        number = first + len(block)
+        checks.scale_for_each(lam, number, at_least=True)
         inside = block.all_ratios() <= own.reshape(-1, 1)
         if block.chunk.weights is None:
             parts.append(np.asarray(np.count_nonzero(inside, axis=1) / block.points))
@@ -228,4 +230,5 @@ def coverage(error: Any, uncertainty: Any, scale: Any, weights: Any = None) -> R
             rows = zip(inside, block.chunk.weights, strict=True)
             # Without rounding, as the scale was found: a share of 0.9 is not 0.9 less an ulp.
             parts.append(np.array([float(exact_sum(w[i]) / exact_sum(w)) for i, w in rows]))
+    checks.scale_for_each(lam, number)
     return np.concatenate(parts)

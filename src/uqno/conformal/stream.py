@@ -170,7 +170,7 @@ class Slabs:
             held = self.held
             if held is None or first >= self.first + len(held):
                 self.first = first
-                end = min(len(self.array), (first // self.step + 1) * self.step)
+                end = min(self.array.shape[0], (first // self.step + 1) * self.step)
                 held = self.held = np.asarray(self.array[first:end])
             part = held[first - self.first : last - self.first]
             parts.append(part)

@@ -76,11 +76,13 @@ class Solution:
     scale: λ̂, finite and ≥ 0.
     scores: (n,), one for each function; the calibration keeps them, sorted.
     ranks: the pair (k, j), for rules that have one.
+    details: arrays by name that `scale_for` needs to find the scale of a new function.
     """
 
     scale: float
     scores: Reals
     ranks: Ranks | None = None
+    details: Mapping[str, Reals] = field(default_factory=dict)
 
 
 class Collector(ABC):
