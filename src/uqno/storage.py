@@ -66,6 +66,16 @@ def write_npz(path: str | Path, arrays: Mapping[str, Any], compressed: bool = Fa
     write_file(path, write)
 
 
+def write_npy(path: str | Path, values: Any) -> None:
+    """`write_file` with one array in NumPy's format, without pickle."""
+
+    def write(aside: Path) -> None:
+        with aside.open("wb") as file:  # given a name, NumPy would append .npy to it
+            np.save(file, values, allow_pickle=False)
+
+    write_file(path, write)
+
+
 def write_folder(folder: str | Path, write: Callable[[Path], object]) -> None:
     """Replace a folder by what `write` puts into the folder it is given, whole or not at all.
 

@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 
-from uqno.conformal.profile import Profile, concatenate, profile, rungs
+from uqno.conformal.profile import Profile, concatenate, profile, profile_ranks
 from uqno.experiments import measuring, results
 
 ALPHAS = (0.1, 0.02)
@@ -46,7 +46,7 @@ def simulated(method, count=HELD, side=SIDE, seed=0):
 
 
 def profiles(error, uncertainty, ranks) -> Profile:
-    ladder = rungs(uncertainty[0].size, ranks)
+    ladder = profile_ranks(uncertainty[0].size, ranks)
     return concatenate([profile(e, r, ladder) for e, r in zip(error, uncertainty, strict=True)])
 
 

@@ -19,9 +19,10 @@ from typing import Final
 import numpy as np
 from scipy.stats import beta
 
-from uqno.conformal import Ranks, checks, frontier, plan
+from uqno.conformal import Ranks, calibrate_splits, checks, frontier, plan
+from uqno.conformal.guarantees import Fraction
 from uqno.conformal.profile import Profile, rank_correlation
-from uqno.conformal.ranks import Request, default_ranks, grid_point_rank
+from uqno.conformal.ranks import Request, grid_point_rank
 from uqno.types import Integers, Reals, Share
 
 BEST_T: Final = "hoeffding best t"
@@ -97,23 +98,22 @@ def calibrated(
     sampling: as in `uqno.calibrate`, or "hoeffding best t": the paper's rule at the admissible t
     with the smallest mean bandwidth *on these very splits*, more than anyone could choose.
     """
-    pairs, request = _pairs(profile.points, calibration, alpha, delta, sampling)
-    if not pairs:
-        reason = _infeasible(profile.points, calibration, request, sampling)
-        return _without_numbers(request, sampling, reason)
+    rules = _rules(profile.points, calibration, alpha, delta, sampling)
+    if not rules:
+        reason = _infeasible(profile.points, calibration, alpha, delta, sampling)
+        return _without_numbers(Request.of(alpha, delta), sampling, reason)
     learn, test = random_splits(len(profile), calibration, splits, seed)
-    scales = [_scales(profile, pair, learn) for pair in pairs]
+    scales = [calibrate_splits(profile, None, rule, learn) for rule in rules]
     with np.errstate(invalid="ignore"):  # ∞ · 0; an infinite scale is refused below
         widths = [float((s * profile.mean_uncertainty[test].mean(axis=1)).mean()) for s in scales]
     best = int(np.argmin(np.nan_to_num(widths, nan=np.inf)))
-    found = _measured(profile, request, sampling, pairs[best], scales[best], test)
+    pair = rules[best].ranks or rules[best].ranks_for(calibration, profile.points)
+    measured = _measured(profile, Request.of(alpha, delta), sampling, pair, scales[best], test)
     if sampling != "grid" or profile.area is None:
-        return found
-    # Of points that count by their area, the design has the same function rank.
-    j = pairs[best].function - 1
-    by_area = np.partition(profile.area.scores_at(request.alpha)[learn], j, axis=1)[:, j]
+        return measured
+    by_area = calibrate_splits(profile.area, None, rules[best], learn)
     width = float((by_area * profile.mean_uncertainty[test].mean(axis=1)).mean())
-    return replace(found, area_bandwidth=_number(width))
+    return replace(measured, area_bandwidth=_number(width))
 
 
 def sweep(
@@ -137,40 +137,40 @@ def ranks_needed(
     levels: Iterable[tuple[Share, Share]],
     samplings: Iterable[str] = ("grid", "iid", "hoeffding", BEST_T),
 ) -> tuple[int, ...]:
-    """The point ranks that `calibrated` and `raw` will ask of a profile, for `rungs`."""
-    found: set[int | None] = set()
+    """The point ranks that `calibrated` and `raw` will ask of a profile, for `profile_ranks`."""
+    needed: set[int | None] = set()
     designs = tuple(samplings)
     for alpha, delta in levels:
-        found.add(grid_point_rank(points, Request.of(alpha, delta).alpha))
+        needed.add(grid_point_rank(points, Request.of(alpha, delta).alpha))
         for sampling in designs:
-            found |= {p.point for p in _pairs(points, calibration, alpha, delta, sampling)[0]}
-    return tuple(sorted(k for k in found if k is not None))
+            for rule in _rules(points, calibration, alpha, delta, sampling):
+                pair = rule.ranks or rule.ranks_for(calibration, points)
+                needed.add(None if pair is None else pair.point)
+    return tuple(sorted(k for k in needed if k is not None))
 
 
-# --- ranks ----------------------------------------------------------------------------------
+# --- guarantees -----------------------------------------------------------------------------
 
 
-def _pairs(
+@lru_cache(maxsize=1024)
+def _rules(
     points: int, calibration: int, alpha: Share, delta: Share, sampling: str
-) -> tuple[tuple[Ranks, ...], Request]:
-    """The pair of the design, or for the best t all of which neither rank can be lowered."""
-    request = Request.of(alpha, delta, "hoeffding" if sampling == BEST_T else sampling)
+) -> tuple[Fraction, ...]:
+    """The guarantee of the design, or for the best t one for every pair that is worth a try."""
     n = checks.count("calibration", calibration, least=2)
+    if sampling != BEST_T:
+        rule = Fraction(alpha, delta, checks.sampling(sampling))
+        return (rule,) if rule.feasible(n, points) else ()
+    pairs = frontier(n, points, alpha, delta, "hoeffding")
+    return tuple(Fraction(alpha, delta, "hoeffding", ranks=pair) for pair in pairs)
+
+
+@lru_cache(maxsize=256)
+def _infeasible(points: int, calibration: int, alpha: Share, delta: Share, sampling: str) -> str:
     if sampling == BEST_T:
-        return _frontier(n, points, request), request
-    pair = default_ranks(n, points, request)
-    return (() if pair is None else (pair,)), request
-
-
-@lru_cache(maxsize=256)
-def _frontier(n: int, m: int, request: Request) -> tuple[Ranks, ...]:
-    return frontier(n, m, request.alpha, request.delta, request.sampling)
-
-
-@lru_cache(maxsize=256)
-def _infeasible(points: int, calibration: int, request: Request, sampling: str) -> str:
-    told = str(plan(request.alpha, request.delta, calibration, points, request.sampling))
-    return f"No t is admissible. At the authors' t: {told}" if sampling == BEST_T else told
+        reason = plan(alpha, delta, calibration, points, "hoeffding")
+        return f"No t is admissible. At the authors' t: {reason}"
+    return str(plan(alpha, delta, calibration, points, sampling))
 
 
 # --- splits ---------------------------------------------------------------------------------
@@ -193,15 +193,6 @@ def random_splits(
     return order[:, :calibration], order[:, calibration:]
 
 
-def _scales(profile: Profile, pair: Ranks, learn: Integers) -> Reals:
-    """λ̂ of each split: the j-th smallest score of its calibration functions, (splits,)."""
-    if pair.point is None:
-        raise ValueError(f"{pair} has no point rank: profiles are of points that count alike")
-    scores = profile.scores(pair.point)[learn]
-    j = pair.function - 1
-    return np.asarray(np.partition(scores, j, axis=1)[:, j])
-
-
 # --- numbers --------------------------------------------------------------------------------
 
 
@@ -217,8 +208,8 @@ def _measured(
     if not np.isfinite(scales).all():
         why = (
             f"The uncertainty is zero at more than {float(request.alpha):g} of the points of some "
-            "functions while the error is not, so no finite scale covers them: give the uncertainty "
-            "a positive floor"
+            "functions while the error is not, so no finite scale covers them: give it a positive "
+            "floor"
         )
         return _without_numbers(request, sampling, why)
     needed = profile.scores(grid_point_rank(profile.points, request.alpha))

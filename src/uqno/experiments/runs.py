@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqno.conformal.planning import plan
-from uqno.conformal.profile import Profile, concatenate, rungs
+from uqno.conformal.profile import Profile, concatenate, profile_ranks
 from uqno.experiments import measuring, results
 from uqno.experiments.methods import METHODS, Job, Workshop, epochs_done, needed, sees_more
 from uqno.experiments.presets import OLDER, Settings
@@ -112,7 +112,7 @@ class Run:
         """The ranks that profiles keep: all that any row or figure will ask for."""
         s, points = self.settings, self.task.points
         levels = {(a, d) for a in self.levels for d in (s.delta, *DELTAS)}
-        return rungs(points, measuring.ranks_needed(points, s.calibration, sorted(levels)))
+        return profile_ranks(points, measuring.ranks_needed(points, s.calibration, sorted(levels)))
 
 
 def is_done(made: Run) -> bool:
