@@ -41,7 +41,7 @@ def step_of(model: Callable[[], Tensor], module: nn.Module, u: Tensor) -> Callab
 def ours(n: int) -> tuple[Callable[[], None], int]:
     model = GINO(1, DOMAIN, LATENT, MODES, WIDTH, LAYERS)
     operator = Operator(model)
-    batch = operator.collate([model.prepare_geometry(ellipsoid(n))])
+    batch = operator.collate([model.prepare(ellipsoid(n))])
     edges = batch["grid_neighbours"].numel() + batch["query_neighbours"].numel()
     return step_of(lambda: operator(batch), operator, batch["u"]), edges
 
@@ -72,7 +72,7 @@ class Peer(nn.Module):
         super().__init__()
         self.scale = float(like.size.max())
         mesh, points = like.mesh / self.scale, points / self.scale
-        k_in, k_out = like.neighbours
+        k_in, k_out = like.latent.neighbours
         radius_in = radius_for(points, mesh, k_in * len(mesh))
         radius_out = radius_for(mesh, points, k_out * len(points))
         self.edges = count_edges(points, mesh, radius_in) + count_edges(mesh, points, radius_out)
@@ -98,7 +98,7 @@ class Peer(nn.Module):
                 gno_use_open3d=False,
                 gno_use_torch_scatter=False,
             )
-        self.register_buffer("grid", mesh.view(1, *like.latent, 3), persistent=False)
+        self.register_buffer("grid", mesh.view(1, *like.latent.shape, 3), persistent=False)
 
     def forward(self, points: Tensor, normals: Tensor, sdf: Tensor) -> Tensor:
         """(1, out, n)."""
@@ -115,7 +115,7 @@ class Peer(nn.Module):
 
 def theirs() -> tuple[Callable[[], None], int]:
     model = GINO(1, DOMAIN, LATENT, MODES, WIDTH, LAYERS)
-    sample = model.prepare_geometry(ellipsoid(POINTS))
+    sample = model.prepare(ellipsoid(POINTS))
     peer = Peer(model, sample["points"])
     inputs = [sample[name][None] for name in ("points", "normals", "sdf")]
     return step_of(lambda: peer(*inputs), peer, sample["u"][None]), peer.edges

@@ -47,8 +47,8 @@ def model() -> UQNO:
         neighbours=(near_node, near_point),
     )  # fmt: skip
     made = [with_flow(index, sample(index)) for index in range(30)]
-    cars = [gino.prepare_geometry({**car, "u": car["normals"].T[:1]}) for car in made]
-    found = UQNO(gino, symmetries=translations(gino, 0, s.shifts), members=s.committee)
+    cars = [gino.prepare({**car, "u": car["normals"].T[:1]}) for car in made]
+    found = UQNO(gino, symmetries=translations(gino.latent, 0, s.shifts), members=s.committee)
     found.fit(cars[:8], epochs=1, batch_size=2, validation=0.0, progress=False)
     found.calibrate(cars[8:], alpha=0.1, delta=0.1)
     return found

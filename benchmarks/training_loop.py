@@ -50,7 +50,7 @@ class Network(nn.Module):
     def collate(self, samples: list[dict[str, Tensor]]) -> dict[str, Tensor]:
         return {name: torch.stack([s[name] for s in samples]) for name in samples[0]}
 
-    def prepare(self, data: object) -> None:
+    def fit_normalisers(self, data: object) -> None:
         pass
 
 

@@ -7,7 +7,7 @@ import torch
 from tests.experiments.cars import fake
 from uqno.data.surfaces import SurfaceSamples, domain_of
 from uqno.experiments.cars import lattice, shapes
-from uqno.operators import GINO
+from uqno.operators import GINO, Operator
 
 LATENT = (12, 6, 6)
 
@@ -47,19 +47,18 @@ def test_fields_and_measures(tmp_path):
 def test_gino_takes_them_and_its_mirror_image_is_the_permuted_car():
     gino = GINO(1, shapes.DOMAIN, LATENT, (3, 2, 2), width=4, layers=1)
     sample = samples(latent=LATENT, domain=shapes.DOMAIN)[0]
-    prepared = gino.prepare_geometry(sample)
+    prepared = gino.prepare(sample)
     assert prepared["sdf"] is sample["sdf"]
     # By vertices alone, without the triangles between them, it is nearly the same.
     del sample["sdf"]
-    rough = gino.prepare_geometry(sample)["sdf"]
+    rough = gino.prepare(sample)["sdf"]
     assert (rough - prepared["sdf"]).abs().max() < 0.06
-    turned = gino.reflect(prepared)
+    turned = gino.latent.reflect(prepared)
     mirror = torch.from_numpy(lattice.mirror().copy())
     assert torch.allclose(turned["points"][mirror], prepared["points"], atol=1e-6)
     assert torch.allclose(turned["sdf"], prepared["sdf"], atol=1e-5)
     batch = gino.collate([prepared, turned])
-    inputs = {k: v for k, v in batch.items() if k not in ("u", "weights", "surface_weights")}
-    assert gino(**inputs).shape == (2, 1, shapes.VERTICES)
+    assert Operator(gino, normalise=(), output=None)(batch).shape == (2, 1, shapes.VERTICES)
 
 
 def test_domain_of():

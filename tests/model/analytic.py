@@ -14,7 +14,7 @@ class ExactUncertainty(Uncertainty):
     def fit(self, base: Base, residuals: Residuals, options: Options) -> None:
         pass
 
-    def uncalibrated(self, base: Base, batch):
+    def predict(self, base: Base, batch):
         center, _ = base.view(batch)
         x = torch.linspace(0, 1, center.shape[-1], dtype=center.dtype)
         return Prediction(center, (1 + x).expand(center[:, 0].shape))

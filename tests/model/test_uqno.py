@@ -251,20 +251,20 @@ def ellipsoids(gino, count, seed=0):
         axes = 0.5 + 0.3 * torch.rand(3, generator=generator)
         u = (x[:, :1] * axes[0]).T + 0.05 * torch.randn(1, len(x), generator=generator)
         body = {"points": x * axes, "normals": x, "weights": torch.ones(len(x)), "u": u}
-        samples.append(gino.prepare_geometry(body))
+        samples.append(gino.prepare(body))
     return samples
 
 
 def test_geometries_with_reflection_and_different_numbers_of_points(tmp_path):
     torch.manual_seed(0)
     gino = GINO(1, latent=(8, 8, 8), modes=(4, 4, 4), width=8, layers=2, neighbours=(4, 4))
-    model = UQNO(gino, symmetries=reflection(gino)).fit(ellipsoids(gino, 24), **QUICK)
+    model = UQNO(gino, symmetries=reflection(gino.latent)).fit(ellipsoids(gino, 24), **QUICK)
     cal = model.calibrate(ellipsoids(gino, 40, seed=1), 0.2, 0.2, weights=True)
     assert (cal.points, cal.points_max) == (60, 64)
     body = ellipsoids(gino, 1, seed=2)[0]
     band = model.predict(body)
     assert band.center.shape == (1, 60)
-    mirrored = model.predict(gino.reflect(body))
+    mirrored = model.predict(gino.latent.reflect(body))
     np.testing.assert_allclose(mirrored.center, band.center, atol=1e-4)
     np.testing.assert_allclose(mirrored.uncertainty, band.uncertainty, rtol=1e-3)
     model.save(tmp_path / "model")
@@ -287,7 +287,7 @@ def test_geometries_with_reflection_and_different_numbers_of_points(tmp_path):
 def test_a_geometry_seen_at_several_places_of_the_grid(tmp_path):
     torch.manual_seed(0)
     gino = GINO(1, latent=(8, 8, 8), modes=(4, 4, 4), width=8, layers=2, neighbours=(4, 4))
-    looks = translations(gino, 0, (0, 0.5, -0.75))
+    looks = translations(gino.latent, 0, (0, 0.5, -0.75))
     model = UQNO(gino, symmetries=looks).fit(ellipsoids(gino, 24), **QUICK)
     bodies = ellipsoids(gino, 40, seed=1)
     cal = model.calibrate(bodies, 0.2, 0.2, weights=True)

@@ -36,11 +36,11 @@ def test_named_fields_and_channels_last() -> None:
     assert torch.equal(operator({"p": p, "q": q}), (p - q).movedim(-1, 1))
 
 
-def test_prepare_standardises_what_the_module_sees_and_restores_the_output() -> None:
+def test_fitted_normalisers_standardises_what_the_module_sees_and_restores_the_output() -> None:
     seen = []
     data = samples()
     operator = Operator(lambda a: seen.append(a) or torch.zeros_like(a))  # type: ignore[func-returns-value]
-    operator.prepare(data)
+    operator.fit_normalisers(data)
     output = operator(operator.collate(data))
     assert abs(float(seen[0].mean())) < 1e-5
     assert abs(float(seen[0].std(correction=0)) - 1) < 1e-5
@@ -48,23 +48,23 @@ def test_prepare_standardises_what_the_module_sees_and_restores_the_output() -> 
     assert torch.allclose(output, expected.expand_as(output))
 
 
-def test_prepare_happens_once_and_is_saved() -> None:
+def test_fitted_normalisers_happens_once_and_is_saved() -> None:
     operator = Operator(FNO(1, 1, modes=(4, 4), width=4, layers=1))
-    assert not operator.prepared
-    operator.prepare(samples())
+    assert not operator.is_normalised
+    operator.fit_normalisers(samples())
     state = copy.deepcopy(operator.state_dict())
-    operator.prepare([{"a": 100 * s["a"], "u": s["u"]} for s in samples()])
+    operator.fit_normalisers([{"a": 100 * s["a"], "u": s["u"]} for s in samples()])
     assert all(torch.equal(state[k], v) for k, v in operator.state_dict().items())
     other = Operator(FNO(1, 1, modes=(4, 4), width=4, layers=1))
     other.load_state_dict(state)
-    assert other.prepared
+    assert other.is_normalised
     batch = other.collate(samples())
     assert torch.equal(other(batch), operator(batch))
 
 
 def test_output_none_leaves_the_output_alone() -> None:
     operator = Operator(lambda a: a, normalise=(), output=None)
-    operator.prepare(samples())
+    operator.fit_normalisers(samples())
     batch = operator.collate(samples())
     assert torch.equal(operator(batch), batch["a"])
 
@@ -77,7 +77,7 @@ def test_as_operator_wraps_once() -> None:
 
 def test_features_and_points_go_through() -> None:
     operator = Operator(FNO(1, 2, modes=(4, 4), width=4, layers=1))
-    batch = {**operator.collate(samples(2)), "points": torch.rand(2, 5, 2)}
+    batch = {**operator.collate(samples(2)), "queries": torch.rand(2, 5, 2)}
     assert operator(batch).shape == (2, 2, 5)
     assert operator.features(batch).shape == (2, 8, 5)
     with pytest.raises(ValueError, match=r"Identity has no features\(\)"):
@@ -102,7 +102,7 @@ def test_collate_refuses_mixed_samples() -> None:
 def test_bad_numbers_are_refused_by_name(bad: float) -> None:
     data, operator = samples(3), Operator(nn.Identity())
     data[2]["u"][0, 4, 5] = bad
-    for action in (operator.collate, operator.prepare):
+    for action in (operator.collate, operator.fit_normalisers):
         with pytest.raises(ValueError, match=r"'u' of sample 2 has 1 of 121 entries.*NaN"):
             action(data)
 
@@ -118,6 +118,6 @@ def test_missing_fields_are_named() -> None:
     with pytest.raises(ValueError, match=r"needs \['p'\]"):
         Operator(nn.Identity(), fields={"input": "p"})({"a": torch.zeros(1, 1, 2)})
     with pytest.raises(ValueError, match="no 'u'"):
-        Operator(nn.Identity()).prepare([{"a": torch.zeros(1, 2)}])
-    with pytest.raises(ValueError, match="0 samples to prepare"):
-        Operator(nn.Identity()).prepare([])
+        Operator(nn.Identity()).fit_normalisers([{"a": torch.zeros(1, 2)}])
+    with pytest.raises(ValueError, match="0 samples to fit"):
+        Operator(nn.Identity()).fit_normalisers([])

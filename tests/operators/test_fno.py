@@ -69,11 +69,11 @@ def test_grid_points_reproduce_the_grid(
     a = torch.randn(2, 2, *case["grid"])
     x = mesh(fno.fourier.grid(case["grid"], a))
     expected = fno(a).flatten(2)
-    assert torch.allclose(fno(a, points=x), expected, atol=1e-5)
-    assert torch.allclose(fno(a, points=x, a_points=a.flatten(2)), expected, atol=1e-5)
-    assert torch.allclose(fno(a, points=x.expand(2, -1, -1)), expected, atol=1e-5)
+    assert torch.allclose(fno(a, queries=x), expected, atol=1e-5)
+    assert torch.allclose(fno(a, queries=x, a_queries=a.flatten(2)), expected, atol=1e-5)
+    assert torch.allclose(fno(a, queries=x.expand(2, -1, -1)), expected, atol=1e-5)
     with torch.no_grad():
-        assert torch.allclose(fno(a, points=x), expected, atol=1e-5)
+        assert torch.allclose(fno(a, queries=x), expected, atol=1e-5)
 
 
 @torch.no_grad()
@@ -87,7 +87,7 @@ def test_points_are_those_of_a_finer_grid_when_a_is_linear() -> None:
 
     x = mesh((torch.linspace(0, 1, 13).double(),) * 2)
     fine = fno(a(241))[..., ::20, ::20].flatten(2)
-    errors = [float((fno(a(n), points=x) - fine).abs().max()) for n in (21, 41, 81)]
+    errors = [float((fno(a(n), queries=x) - fine).abs().max()) for n in (21, 41, 81)]
     assert errors[1] < errors[0] / 3
     assert errors[2] < errors[1] / 3
 
@@ -95,12 +95,12 @@ def test_points_are_those_of_a_finer_grid_when_a_is_linear() -> None:
 def test_points_of_each_function_and_their_gradient() -> None:
     fno = make((4, 4)).double()
     a, x = torch.randn(2, 2, 9, 9).double(), torch.rand(2, 5, 2).double()
-    both = fno(a, points=x)
+    both = fno(a, queries=x)
     for i in range(2):
-        assert torch.allclose(both[i : i + 1], fno(a[i : i + 1], points=x[i]))
+        assert torch.allclose(both[i : i + 1], fno(a[i : i + 1], queries=x[i]))
     x.requires_grad_()
     inside = torch.rand(2, 2, 5).double()
-    assert torch.autograd.gradcheck(lambda x: fno(a, points=x, a_points=inside), (x,))
+    assert torch.autograd.gradcheck(lambda x: fno(a, queries=x, a_queries=inside), (x,))
 
 
 def test_any_coordinates() -> None:
@@ -111,7 +111,7 @@ def test_any_coordinates() -> None:
     warped = tuple(lo + (x - lo) ** 2 / 2 for lo, x in zip((0, -1), uniform, strict=True))
     answer = fno(a, coordinates=warped)
     assert not torch.allclose(answer, fno(a))
-    assert torch.allclose(fno(a, warped, points=mesh(warped)), answer.flatten(2))
+    assert torch.allclose(fno(a, warped, queries=mesh(warped)), answer.flatten(2))
 
 
 @torch.no_grad()
@@ -131,20 +131,20 @@ def test_converges_with_resolution() -> None:
 def test_features_times_last_layer_is_the_answer() -> None:
     fno = make((4, 4))
     a, x = torch.randn(2, 2, 9, 9), torch.rand(7, 2)
-    for fields in ({}, {"points": x}):
+    for fields in ({}, {"queries": x}):
         features = fno.features(a, **fields)
         assert torch.allclose(
             fno.last(features.movedim(1, -1)).movedim(-1, 1), fno(a, **fields), atol=1e-6
         )
 
 
-@pytest.mark.parametrize("points", [None, torch.rand(6, 2)])
-def test_autocast_is_close_and_trains(points: Tensor | None) -> None:
+@pytest.mark.parametrize("queries", [None, torch.rand(6, 2)])
+def test_autocast_is_close_and_trains(queries: Tensor | None) -> None:
     fno, a = make((4, 4)), torch.randn(2, 2, 12, 12)
     with torch.autocast("cpu", torch.bfloat16):
-        mixed = fno(a, points=points)
+        mixed = fno(a, queries=queries)
         mixed.float().square().mean().backward()
-    full = fno(a, points=points).detach()
+    full = fno(a, queries=queries).detach()
     assert mixed.isfinite().all()
     assert float((mixed.detach().float() - full).norm() / full.norm()) < 0.05
     assert all(p.grad is not None and p.grad.isfinite().all() for p in fno.parameters())
@@ -154,7 +154,7 @@ def test_dropout_is_random_in_training_mode_alone() -> None:
     fno, a = make((4, 4), dropout=0.3), torch.randn(1, 2, 12, 12)
     with torch.no_grad():
         assert not torch.equal(fno(a), fno(a))
-        assert not torch.equal(fno(a, points=torch.rand(3, 2)), fno(a, points=torch.rand(3, 2)))
+        assert not torch.equal(fno(a, queries=torch.rand(3, 2)), fno(a, queries=torch.rand(3, 2)))
         fno.eval()
         assert torch.equal(fno(a), fno(a))
 
@@ -189,13 +189,13 @@ def test_errors_state_value_bound_and_remedy() -> None:
         fno(torch.zeros(1, 1, 20, 20))
     a = torch.zeros(2, 2, 20, 20)
     with pytest.raises(ValueError, match=r"from 0 to 1.5 in dimension 1, outside.*domain="):
-        fno(a, points=torch.tensor([[0.0, 0.0], [1.0, 1.5]]))
-    with pytest.raises(ValueError, match=r"expected points \(q, 2\)"):
-        fno(a, points=torch.zeros(4, 3))
-    with pytest.raises(ValueError, match="points of 3 functions for a batch of 2"):
-        fno(a, points=torch.zeros(3, 4, 2))
-    with pytest.raises(ValueError, match=r"expected a_points \(2, 2, 4\)"):
-        fno(a, points=torch.zeros(4, 2), a_points=torch.zeros(2, 1, 4))
+        fno(a, queries=torch.tensor([[0.0, 0.0], [1.0, 1.5]]))
+    with pytest.raises(ValueError, match=r"expected queries \(q, 2\)"):
+        fno(a, queries=torch.zeros(4, 3))
+    with pytest.raises(ValueError, match="queries of 3 functions for a batch of 2"):
+        fno(a, queries=torch.zeros(3, 4, 2))
+    with pytest.raises(ValueError, match=r"expected a_queries \(2, 2, 4\)"):
+        fno(a, queries=torch.zeros(4, 2), a_queries=torch.zeros(2, 1, 4))
     with pytest.raises(ValueError, match="layers=0"):
         FNO(1, 1, layers=0)
 

@@ -3,8 +3,8 @@ import torch
 from torch import Tensor
 
 from uqno.operators import GINO, Operator, gino, neighbours, pointwise
-from uqno.operators.gino import MOVED
-from uqno.operators.neighbours import unpad
+from uqno.operators.latent import MOVED
+from uqno.operators.padding import unpad, unpadded
 from uqno.operators.symmetry import by_name, translations
 
 DOMAIN = ((-1.0, 1.0), (-0.5, 0.5), (-0.5, 0.5))
@@ -28,18 +28,17 @@ def ellipsoid(n: int, seed: int = 0) -> dict[str, Tensor]:
 
 def test_neighbours_equal_brute_force() -> None:
     points, queries = torch.rand(40, 3), torch.rand(30, 3)
-    index, distance = neighbours.nearest(points, queries, 5)
-    expected, where = torch.cdist(queries, points).topk(5, largest=False)
+    index = neighbours.nearest(points, queries, 5)
+    where = torch.cdist(queries, points).topk(5, largest=False).indices
     assert torch.equal(index.long(), where)
-    assert torch.allclose(distance, expected, atol=1e-6)
 
 
 def test_signed_distance_of_a_sphere() -> None:
     x = torch.randn(4000, 3, generator=torch.Generator().manual_seed(0))
     x = x / x.norm(dim=1, keepdim=True)
     nodes = torch.rand(200, 3, generator=torch.Generator().manual_seed(1)) * 4 - 2
-    near, _ = neighbours.nearest(x, nodes, 2)
-    distance = neighbours.signed_distance(x, x, nodes, near)
+    near = neighbours.nearest(x, nodes, 2)
+    distance = neighbours.distance_to_points(x, x, nodes, near)
     foot = nodes / nodes.norm(dim=1, keepdim=True)
     gap = torch.cdist(foot, x).min(dim=1).values  # vertices stand for the surface up to this
     assert ((distance - (nodes.norm(dim=1) - 1)).abs() <= gap + 1e-5).all()
@@ -51,10 +50,10 @@ def test_equals_a_dense_reference() -> None:
     model = make(features=2).double()
     sample = {k: v.double() for k, v in ellipsoid(50).items()}
     sample["features"] = torch.randn(50, 2).double()
-    sample = model.prepare_geometry(sample)
+    sample = model.prepare(sample)
     answer = model(**_batched(model, sample))
     carried = torch.cat((sample["normals"], sample["features"]), 1)
-    mesh, k = model.mesh, model.neighbours
+    mesh, k = model.mesh, model.latent.neighbours
     encoded = []
     for y in mesh:
         near = (sample["points"] - y).norm(dim=1).topk(k[0], largest=False).indices
@@ -75,13 +74,13 @@ def test_equals_a_dense_reference() -> None:
 
 def _batched(model: GINO, *samples: dict[str, Tensor]) -> dict[str, Tensor]:
     batch = model.collate(samples)
-    return {k: v for k, v in batch.items() if k not in ("u", "weights")}
+    return {k: v for k, v in batch.items() if k in Operator(model).names}
 
 
 def test_padding_changes_nothing() -> None:
     model = make()
     operator = Operator(model)
-    small, large = (model.prepare_geometry(ellipsoid(n, seed=n)) for n in (40, 60))
+    small, large = (model.prepare(ellipsoid(n, seed=n)) for n in (40, 60))
     batch = operator.collate([small, large])
     assert batch["points"].shape == (2, 60, 3)
     assert batch["u"].shape == (2, 1, 60)
@@ -94,7 +93,7 @@ def test_padding_changes_nothing() -> None:
 def test_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     model = make().double()
     sample = {k: v.double() for k, v in ellipsoid(100).items()}
-    fields = _batched(model, model.prepare_geometry(sample))
+    fields = _batched(model, model.prepare(sample))
     g = torch.randn(1, 1, 100).double()
     whole = model(**fields)
     expected = torch.autograd.grad(whole, list(model.parameters()), g)
@@ -140,22 +139,17 @@ def test_the_mean_before_the_last_layer_has_the_gradients_of_torch() -> None:
 def test_any_queries() -> None:
     model = make()
     sample = ellipsoid(80)
-    surface = model(**_batched(model, model.prepare_geometry(sample)))
+    surface = model(**_batched(model, model.prepare(sample)))
     some = {
         **sample,
         "surface_weights": sample["weights"],
         "queries": sample["points"][:10],
         "weights": torch.ones(10),
     }
-    answer = model(**_batched_queries(model, some))
+    answer = model(**_batched(model, model.prepare(some)))
     assert torch.allclose(answer, surface[..., :10], atol=1e-6)
     free = {**some, "queries": torch.rand(17, 3) - 0.5, "weights": torch.ones(17)}
-    assert model(**_batched_queries(model, free)).shape == (1, 1, 17)
-
-
-def _batched_queries(model: GINO, sample: dict[str, Tensor]) -> dict[str, Tensor]:
-    batch = _batched(model, model.prepare_geometry(sample))
-    return {k: v for k, v in batch.items() if k != "surface_weights"}
+    assert model(**_batched(model, model.prepare(free))).shape == (1, 1, 17)
 
 
 def test_reflection_equals_preparing_the_mirror_image() -> None:
@@ -164,16 +158,14 @@ def test_reflection_equals_preparing_the_mirror_image() -> None:
     mirrored = {k: v.clone() for k, v in sample.items()}
     for field in ("points", "normals"):
         mirrored[field][:, 1] *= -1
-    ours = model.reflect(model.prepare_geometry(sample))
-    theirs = model.prepare_geometry(mirrored)
+    ours = model.latent.reflect(model.prepare(sample))
+    theirs = model.prepare(mirrored)
     assert ours.keys() == theirs.keys()
     assert torch.allclose(ours["sdf"], theirs["sdf"], atol=1e-6)
     answer = model(**_batched(model, ours))
     assert torch.allclose(answer, model(**_batched(model, theirs)), atol=1e-5)
-    twice = model.reflect(ours)
-    assert torch.equal(
-        twice["query_neighbours"], model.prepare_geometry(sample)["query_neighbours"]
-    )
+    twice = model.latent.reflect(ours)
+    assert torch.equal(twice["query_neighbours"], model.prepare(sample)["query_neighbours"])
 
 
 def moved_by_hand(sample: dict[str, Tensor], way: float) -> dict[str, Tensor]:
@@ -187,14 +179,14 @@ def test_translation_equals_preparing_what_was_moved() -> None:
     model = make()
     sample = {k: v * 0.7 if k == "points" else v for k, v in ellipsoid(70).items()}
     sample["queries"] = sample["points"][:20] * 1.1
-    prepared = model.prepare_geometry(sample)
-    ours = model.translate(prepared, 1.25)
-    theirs = model.prepare_geometry(moved_by_hand(sample, 1.25 * 2 / 8))  # 9 nodes in [-1, 1]
+    prepared = model.prepare(sample)
+    ours = model.latent.translate(prepared, 1.25)
+    theirs = model.prepare(moved_by_hand(sample, 1.25 * 2 / 8))  # 9 nodes in [-1, 1]
     assert ours.keys() == theirs.keys()
     for name, field in theirs.items():
         assert torch.equal(ours[name], field), name
     assert not torch.equal(ours["grid_neighbours"], prepared["grid_neighbours"])
-    back = model.translate(ours, -1.25)
+    back = model.latent.translate(ours, -1.25)
     assert torch.allclose(back["points"], prepared["points"], atol=1e-6)
     assert torch.equal(back["grid_neighbours"], prepared["grid_neighbours"])
 
@@ -202,16 +194,19 @@ def test_translation_equals_preparing_what_was_moved() -> None:
 def test_neighbours_of_moved_geometries_are_found_once_and_live_as_long() -> None:
     model, finer = make(), make(latent=(11, 5, 5))
     before = len(MOVED)
-    prepared = model.prepare_geometry(ellipsoid(70))
-    first, again = (model.translate(prepared, 0.5) for _ in range(2))
+    prepared = model.prepare(ellipsoid(70))
+    first, again = (model.latent.translate(prepared, 0.5) for _ in range(2))
     assert first["query_neighbours"] is again["query_neighbours"]
     assert len(MOVED) == before + 1
     # Of another place, another axis, another grid and another precision there are others.
-    for other in (model.translate(prepared, 0.25), model.translate(prepared, 0.5, axis=1)):
+    for other in (
+        model.latent.translate(prepared, 0.25),
+        model.latent.translate(prepared, 0.5, axis=1),
+    ):
         assert not torch.equal(other["grid_shares"], first["grid_shares"])
-    assert len(finer.translate(prepared, 0.5)["grid_neighbours"]) == 11 * 5 * 5
+    assert len(finer.latent.translate(prepared, 0.5)["grid_neighbours"]) == 11 * 5 * 5
     exact = {k: v.double() if v.is_floating_point() else v for k, v in prepared.items()}
-    moved = model.translate(exact, 0.5)
+    moved = model.latent.translate(exact, 0.5)
     assert {moved[name].dtype for name in ("sdf", "grid_shares")} == {torch.float64}
     del prepared, exact
     assert len(MOVED) == before
@@ -219,8 +214,8 @@ def test_neighbours_of_moved_geometries_are_found_once_and_live_as_long() -> Non
 
 def test_a_geometry_may_be_moved_out_of_its_domain() -> None:
     model = make()
-    prepared = model.prepare_geometry(ellipsoid(70))  # it reaches from -0.9 to 0.9 of -1 to 1
-    moved = model.translate(prepared, 1.25)
+    prepared = model.prepare(ellipsoid(70))  # it reaches from -0.9 to 0.9 of -1 to 1
+    moved = model.latent.translate(prepared, 1.25)
     assert moved["points"][:, 0].max() > 1
     assert model(**_batched(model, moved)).isfinite().all()
 
@@ -235,44 +230,76 @@ def test_translations_of_a_padded_batch_are_those_of_each(with_queries: bool) ->
             sample["surface_weights"] = sample["weights"]
             sample["weights"] = sample["weights"][: len(sample["queries"])]
             sample["u"] = sample["u"][:, : len(sample["queries"])]
-    prepared = [model.prepare_geometry(sample) for sample in samples]
+    prepared = [model.prepare(sample) for sample in samples]
     batch = model.collate(prepared)
-    for g in translations(model):
+    for g in translations(model.latent):
         together = g.apply(batch)
         assert together.keys() == batch.keys()
-        for i, sample in enumerate(prepared):
+        for sample, moved in zip(prepared, unpad(together), strict=True):
             alone = g.apply(sample)
-            for name, field in unpad({n: f[i] for n, f in together.items()}).items():
+            assert moved.keys() == alone.keys()
+            for name, field in moved.items():
                 assert torch.equal(field, alone[name]), (g.name, name)
-    assert torch.equal(translations(model)[0].apply(batch)["points"], batch["points"])
+    assert torch.equal(translations(model.latent)[0].apply(batch)["points"], batch["points"])
 
 
-def test_a_point_without_a_normal_is_no_padding() -> None:
-    sample = ellipsoid(30)
-    sample["normals"] = torch.zeros_like(sample["normals"])
-    assert unpad(sample)["points"].shape == (30, 3)
-    nothing = {name: torch.zeros_like(field) for name, field in sample.items()}
-    assert unpad(nothing)["u"].shape == (1, 30)
+@pytest.mark.parametrize("with_queries", [False, True])
+def test_what_translations_prepare_is_what_they_would_look_for(with_queries: bool) -> None:
+    operator = Operator(make())
+    samples = [operator.prepare(ellipsoid(n, seed=n)) for n in (70, 45)]
+    if with_queries:
+        samples = [{**s, "queries": s["points"] * 0.9} for s in samples]
+    symmetries = translations(operator.latent)
+    plain, carrying = operator.batch(samples), operator.batch(samples, symmetries)
+    assert carrying.keys() > plain.keys()
+    for g in symmetries[1:]:
+        looked_for, carried = g.apply(plain), g.apply(carrying)
+        assert looked_for.keys() == carried.keys()
+        for one, other in zip(unpad(looked_for), unpad(carried), strict=True):
+            assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.parametrize("sizes", [(30, 45, 30), (20, 20)])
+def test_unpad_is_the_inverse_of_pad_whatever_the_values(sizes: tuple[int, ...]) -> None:
+    """A point at 0 without a normal, at the end, is a point: nothing is guessed."""
+    model = make()
+    samples = [ellipsoid(n, seed=n) for n in sizes]
+    for sample in samples:
+        sample["points"][-1], sample["normals"][-1] = 0.0, 0.0
+        sample["queries"] = sample["points"][-5:]
+        sample["surface_weights"] = sample["weights"]
+        sample["weights"], sample["u"] = sample["weights"][:5], sample["u"][:, :5]
+    prepared = [model.prepare(sample) for sample in samples]
+    batch = model.collate(prepared)
+    assert batch["point_count"].tolist() == list(sizes)
+    assert batch["query_count"].tolist() == [5] * len(sizes)
+    for sample, again in zip(prepared, unpad(batch), strict=True):
+        assert sample.keys() == again.keys()
+        assert all(torch.equal(sample[name], again[name]) for name in sample)
+    for sample, u in zip(prepared, unpadded(batch["u"], batch), strict=True):
+        assert torch.equal(sample["u"], u)
+    on_a_grid = torch.rand(3, 1, 4, 4)
+    assert torch.equal(torch.stack(unpadded(on_a_grid, {"a": on_a_grid})), on_a_grid)
 
 
 def test_translations_are_found_by_name() -> None:
     model = make()
-    some = translations(model, axis=2, nodes=(0, 0.1, -1e-7))
-    assert by_name([g.name for g in some], model) == some
+    some = translations(model.latent, axis=2, nodes=(0, 0.1, -1e-7))
+    assert by_name([g.name for g in some], model.latent) == some
     for value in ("3:1.0", "0:nan", "0:1e999", "0:1.0.0", "0:"):
         with pytest.raises(ValueError, match="not uqno's own"):
-            by_name([f"translation-{value}"], model)
+            by_name([f"translation-{value}"], model.latent)
     with pytest.raises(ValueError, match="must begin with 0"):
-        translations(model, nodes=(0.5,))
+        translations(model.latent, nodes=(0.5,))
     with pytest.raises(ValueError, match="each must be another"):
-        translations(model, nodes=(0, 1, 1))
+        translations(model.latent, nodes=(0, 1, 1))
     with pytest.raises(ValueError, match="must be finite"):
-        translations(model, nodes=(0, float("nan")))
+        translations(model.latent, nodes=(0, float("nan")))
 
 
 def test_features_times_last_layer_is_the_answer() -> None:
     operator = Operator(make())
-    batch = operator.collate([operator.module.prepare_geometry(ellipsoid(30))])  # type: ignore[operator,union-attr]
+    batch = operator.collate([operator.prepare(ellipsoid(30))])
     features = operator.features(batch)
     answer = operator.module.last(features.movedim(1, -1)).movedim(-1, 1)  # type: ignore[operator,union-attr]
     assert torch.allclose(answer, operator(batch), atol=1e-6)
@@ -281,8 +308,8 @@ def test_features_times_last_layer_is_the_answer() -> None:
 def test_trains_and_reloads() -> None:
     model = make()
     operator = Operator(model)
-    data = [model.prepare_geometry(ellipsoid(n, seed=n)) for n in (40, 50)]
-    operator.prepare(data)
+    data = [model.prepare(ellipsoid(n, seed=n)) for n in (40, 50)]
+    operator.fit_normalisers(data)
     batch = operator.collate(data)
     optimiser = torch.optim.AdamW(operator.parameters(), 1e-2)
     losses = []
@@ -300,7 +327,7 @@ def test_trains_and_reloads() -> None:
 
 def test_autocast_is_close() -> None:
     model = make()
-    fields = _batched(model, model.prepare_geometry(ellipsoid(60)))
+    fields = _batched(model, model.prepare(ellipsoid(60)))
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
         mixed = model(**fields).float()
     full = model(**fields).detach()
@@ -312,19 +339,19 @@ def test_errors_state_value_bound_and_remedy() -> None:
     sample = ellipsoid(20)
     outside = {**sample, "points": sample["points"] * 2}
     with pytest.raises(ValueError, match=r"points reach from .* in dimension 0, outside.*domain="):
-        model.prepare_geometry(outside)
-    with pytest.raises(ValueError, match=r"lack .*grid_neighbours.*prepare_geometry"):
+        model.prepare(outside)
+    with pytest.raises(ValueError, match=r"lack .*grid_neighbours.*prepare\(sample\)"):
         Operator(model).collate([sample])
-    prepared = model.prepare_geometry(sample)
+    prepared = model.prepare(sample)
     with pytest.raises(ValueError, match=r"0 features a point.*and 2; make the operator"):
         model(**_batched(model, {**prepared, "features": torch.zeros(20, 2)}))
-    other = model.prepare_geometry(ellipsoid(25))
+    other = model.prepare(ellipsoid(25))
     unweighted = [{k: v for k, v in s.items() if k != "weights"} for s in (prepared, other)]
     with pytest.raises(ValueError, match=r"\[20, 25\] points need the field 'weights'"):
         model.collate(unweighted)
     with pytest.raises(ValueError, match=r"'sdf' is \(9, 7, 6\) in sample 0 and \(5, 5, 5\)"):
         model.collate([prepared, {**prepared, "sdf": torch.zeros(5, 5, 5)}])
     with pytest.raises(ValueError, match="not symmetric"):
-        GINO(1, ((0.0, 1.0),) * 3, latent=(9, 9, 9), modes=(4, 4, 4)).reflect(prepared)
+        GINO(1, ((0.0, 1.0),) * 3, latent=(9, 9, 9), modes=(4, 4, 4)).latent.reflect(prepared)
     with pytest.raises(ValueError, match="5 points in dimension 2"):
         make(latent=(9, 7, 5), modes=(4, 4, 6))

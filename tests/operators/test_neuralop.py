@@ -111,7 +111,7 @@ def check_round_trip(
 def test_as_base(make: Callable[[], Operator], data: Callable[[], list[dict[str, Tensor]]]) -> None:
     torch.manual_seed(0)
     operator = make()
-    operator.prepare(data())
+    operator.fit_normalisers(data())
     batch = operator.collate(data())
     assert operator(batch).shape == batch["u"].shape
     losses = train(operator, batch, lambda output: (output - batch["u"]).square().mean())
@@ -132,7 +132,7 @@ def test_as_positive_radius(
 
     torch.manual_seed(0)
     operator = raw()
-    operator.prepare(data())
+    operator.fit_normalisers(data())
     batch = operator.collate(data())
     error = (batch["u"] - batch["u"].mean()).abs()
 

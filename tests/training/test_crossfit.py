@@ -19,9 +19,9 @@ class Remembering(Stub):
         self.seen.update(batch["a"][:, 0, 0].tolist())
         return super().forward(batch)
 
-    def prepare(self, data):
+    def fit_normalisers(self, data):
         self.seen.update(data[i]["a"][0, 0].item() for i in range(len(data)))
-        super().prepare(data)
+        super().fit_normalisers(data)
 
 
 @pytest.mark.parametrize("folds", [2, 3, 17])
@@ -66,7 +66,8 @@ def test_padded_predictions_are_cut_to_the_sample():
             pad = lambda x: torch.nn.functional.pad(x, (0, size - x.shape[-1]))  # noqa: E731
             batch = {name: torch.stack([pad(s[name]) for s in samples]) for name in ("a", "u")}
             weights = [pad(torch.ones(s["u"].shape[1])) for s in samples]
-            return batch | {"weights": torch.stack(weights)}
+            counts = torch.tensor([s["u"].shape[1] for s in samples])
+            return batch | {"weights": torch.stack(weights), "point_count": counts}
 
     data = [{k: v[:, : 4 + i % 3] for k, v in s.items()} for i, s in enumerate(make_data(12))]
     result = crossfit(Padding, data, folds=2, **OPTIONS)

@@ -52,7 +52,7 @@ def test_against_a_loop_written_out_by_hand():
     data, operator, plain = make_data(22), make_stub(), make_stub()
     result = fit(operator, data, **OPTIONS, clip=None, validation=0.0, weight_decay=0.1)
     losses = torch.zeros(3)
-    plain.prepare(data)
+    plain.fit_normalisers(data)
     optimizer = torch.optim.AdamW(plain.parameters(), weight_decay=0.1)
     for step in range(18):
         epoch, k = divmod(step, 6)
@@ -78,9 +78,9 @@ def test_validation_samples_are_never_trained_on():
             seen[self.training].update(batch["a"][:, 0, 0].tolist())
             return super().forward(batch)
 
-        def prepare(self, data):
+        def fit_normalisers(self, data):
             seen[True].update(data[i]["a"][0, 0].item() for i in range(len(data)))
-            super().prepare(data)
+            super().fit_normalisers(data)
 
     data = make_data(20)
     result = fit(Watching(), data, **OPTIONS, validation=0.25)
@@ -122,7 +122,7 @@ def test_the_log_has_a_row_an_epoch(tmp_path):
 def test_a_finished_run_returns_at_once(tmp_path):
     operator, result = trained(folder=tmp_path)
     again = make_stub(seed=5, dropout=0.2)
-    again.prepare = lambda data: pytest.fail("prepared")
+    again.fit_normalisers = lambda data: pytest.fail("prepared")
     poisoned = [{"a": s["a"] * math.nan, "u": s["u"]} for s in make_data()]
     assert fit(again, poisoned, **OPTIONS, folder=tmp_path, resume=True) == result
     assert same_weights(operator, again)

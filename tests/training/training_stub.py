@@ -25,7 +25,10 @@ class Stub(nn.Module):
     def collate(self, samples: list[dict[str, Tensor]]) -> dict[str, Tensor]:
         return {name: torch.stack([s[name] for s in samples]) for name in samples[0]}
 
-    def prepare(self, data: object) -> None:
+    def batch(self, samples: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+        return self.collate(samples)
+
+    def fit_normalisers(self, data: object) -> None:
         """Channels are known only from data, so the buffer changes its shape."""
         self.mean = torch.stack([data[i]["a"].mean(1, True) for i in range(len(data))]).mean(0)
 

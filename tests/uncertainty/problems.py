@@ -35,7 +35,7 @@ def bodies(gino, count, seed=0, points=None):
         u = (x[:, :1] * axes[0]).T + 0.05 * torch.randn(1, n, generator=generator)
         weights = 0.5 + torch.rand(n, generator=generator)
         body = {"points": x * axes, "normals": x, "weights": weights, "u": u}
-        samples.append(gino.prepare_geometry(body))
+        samples.append(gino.prepare(body))
     return samples
 
 

@@ -73,7 +73,7 @@ def test_an_error_outside_the_subspace_is_not_explained(plane):
     with pytest.raises(ValueError, match=r"truth has shape \(2, 1, 8\)"):
         uncertainty.explained(base, batch, truth[..., :8])
     with pytest.raises(ValueError, match="no integral over the function"):
-        uncertainty.explained(base, {**batch, "points": torch.rand(3, 1)}, truth)
+        uncertainty.explained(base, {**batch, "queries": torch.rand(3, 1)}, truth)
 
 
 def trained_on_the_square(**options):
@@ -103,7 +103,7 @@ def test_the_order_of_points_is_irrelevant_to_the_integrals():
     order = torch.randperm(20)
     with torch.no_grad():
         one, other = (
-            uncertainty.predict(base, {**batch, "points": p}).uncertainty
+            uncertainty.predict(base, {**batch, "queries": p}).uncertainty
             for p in (points, points[order])
         )
     torch.testing.assert_close(one[:, order], other)

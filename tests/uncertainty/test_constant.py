@@ -46,7 +46,7 @@ def test_mean_field_at_points_in_the_operators_coordinates():
     points = torch.tensor([[2.0, -1.0], [1.0, 0.3], [0.5, 1.0]])
     with torch.no_grad():
         found = uncertainty.predict(
-            base, {"a": torch.rand(2, 1, 9, 9), "points": points}
+            base, {"a": torch.rand(2, 1, 9, 9), "queries": points}
         ).uncertainty
     torch.testing.assert_close(found, torch.tensor([[1.0, 0.5, 0.25]]).expand(2, 3))
 

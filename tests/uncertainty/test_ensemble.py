@@ -59,7 +59,7 @@ def test_members_are_trained_like_the_base_from_other_weights(tmp_path):
     assert all(torch.equal(weights[n], t) for n, t in base.operator.state_dict().items())
     one, two = uncertainty.operators
     assert one.module.config == two.module.config == base.operator.module.config
-    assert one.prepared
+    assert one.is_normalised
     first = [o.module.lifting[0].weight for o in (base.operator, one, two)]
     # Four steps of 1e-3 move no weight by 0.05; initial ones are of the size 0.5.
     assert not torch.allclose(first[0], first[1], atol=0.05, rtol=0)

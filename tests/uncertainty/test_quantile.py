@@ -26,19 +26,6 @@ def test_the_power_shrinks_the_variation_around_the_mean_error(problem):
     assert less.log().std() == pytest.approx(0.5 * float(full.log().std()), rel=1e-4)
 
 
-@torch.no_grad()
-def test_a_radius_saved_before_there_was_a_power_has_none(problem):
-    base, uncertainty, batch = problem
-    saved = uncertainty.saved()
-    assert saved["config"].pop("power") == 1.0
-    again = Quantile(**saved["config"])
-    assert again.power == 0.8
-    again.restore(base.operator, saved, uncertainty.state_dict())
-    torch.testing.assert_close(
-        again.predict(base, batch).uncertainty, uncertainty.predict(base, batch).uncertainty
-    )
-
-
 @pytest.mark.parametrize("power", [0.0, -1.0, 1.1, float("nan")])
 def test_a_power_outside_0_to_1_is_refused(power):
     with pytest.raises(ValueError, match=r"power = .* must lie in \(0, 1\]"):

@@ -60,18 +60,10 @@ class SurfaceSamples:
 
         position = self.positions[i]  # its IndexError ends a plain for loop
         body, values = self.surface_of(position), self.pressure[position]
-        fields: dict[str, Any] = {
-            "points": body.points,
-            "normals": body.normals,
-            "surface_weights": body.areas,
-            "weights": vertex_weights(body, self.measure),
-            "u": values[None],
-        }
-        if self.latent is not None and self.domain is not None:
-            fields["sdf"] = distance_on_grid(body, self.domain, self.latent, self.cache)
-        if self.stream is not None:
-            fields["features"] = ideal_pressure(body, self.stream, self.cache)[:, None]
-        return {name: torch.tensor(value, dtype=torch.float32) for name, value in fields.items()}
+        fields = surface_fields(
+            body, self.measure, self.latent, self.domain, self.cache, self.stream
+        )
+        return {**fields, "u": torch.tensor(values[None], dtype=torch.float32)}
 
     def __iter__(self) -> Iterator[dict[str, "torch.Tensor"]]:
         return (self[i] for i in range(len(self)))
@@ -83,6 +75,43 @@ class SurfaceSamples:
     def surface(self, i: int) -> Surface:
         """The surface of sample i, with its triangles."""
         return self.surface_of(self.positions[i])
+
+
+def surface_fields(
+    body: Surface,
+    measure: str = "points",
+    latent: Sequence[int] | None = None,
+    domain: Box | None = None,
+    cache: Path | None = None,
+    stream: Stream | None = None,
+) -> dict[str, "torch.Tensor"]:
+    """What an operator sees of a closed surface: the same to train, to calibrate and to predict.
+
+    Args:
+        body: n vertices and their triangles.
+        measure: how `weights` count the vertices, as in `SurfaceSamples`.
+        latent: nodes of the operator's grid along each dimension; None for no signed distance.
+        domain: the box of that grid.
+        cache: a folder that stores signed distances and ideal flows.
+        stream: which way the ideal flow goes; None for none.
+
+    Returns:
+        float32 tensors: `points` (n, 3), `normals` (n, 3), `surface_weights` (n) and `weights` (n),
+        `sdf` (*latent) with a latent grid, `features` (n, 1) with an ideal flow.
+    """
+    import torch
+
+    fields: dict[str, Any] = {
+        "points": body.points,
+        "normals": body.normals,
+        "surface_weights": body.areas,
+        "weights": vertex_weights(body, measure),
+    }
+    if latent is not None and domain is not None:
+        fields["sdf"] = distance_on_grid(body, domain, latent, cache)
+    if stream is not None:
+        fields["features"] = ideal_pressure(body, stream, cache)[:, None]
+    return {name: torch.tensor(value, dtype=torch.float32) for name, value in fields.items()}
 
 
 def vertex_weights(body: Surface, measure: str) -> Reals:

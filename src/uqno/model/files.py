@@ -16,8 +16,7 @@ from typing import Any
 from torch import Tensor
 
 from uqno.conformal import Calibration
-from uqno.operators import Operator
-from uqno.operators.description import MODULES, describe, rebuild
+from uqno.operators import OPERATORS, Operator
 from uqno.operators.symmetry import Symmetry, by_name
 from uqno.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from uqno.uncertainty import ESTIMATORS, Uncertainty
@@ -39,6 +38,7 @@ class Saved:
     dimensions: int | None
     features: int
     deviation: bool
+    surfaces: bool
 
 
 def save(folder: Path, saved: Saved) -> None:
@@ -83,13 +83,14 @@ def _write(folder: Path, saved: Saved) -> None:
     content = {
         "format": FORMAT,
         "version": VERSION,
-        "base": describe(saved.base),
+        "base": saved.base.describe(),
         "others": len(saved.others),
         "uncertainty": {"name": saved.uncertainty.name, **saved.uncertainty.saved()},
         "symmetries": [g.name for g in saved.symmetries],
         "features": saved.features,
         "deviation": saved.deviation,
         "dimensions": saved.dimensions,
+        "surfaces": saved.surfaces,
         "calibrations": [json.loads(c.to_json()) for c in saved.calibrations],
         "seen": sorted(saved.seen),
         "sha256": {f"{name}.safetensors": _sha256(folder / f"{name}.safetensors")
@@ -132,13 +133,13 @@ def _rebuilt(
     )
     base.load_state_dict(_tensors(folder, "base", content))
     others = []
-    for k in range(content.get("others", 0)):  # older models have one operator
+    for k in range(content["others"]):
         others.append(copy.deepcopy(base))
         others[k].load_state_dict(_tensors(folder, _other(k), content))
     state = _tensors(folder, "uncertainty", content)
     estimator.restore(base, content["uncertainty"], state)
     names = content["symmetries"]
-    chosen = by_name(names, base.module) if symmetries is None else tuple(symmetries)
+    chosen = by_name(names, base.latent) if symmetries is None else tuple(symmetries)
     if [g.name for g in chosen] != names:
         raise ValueError(
             f"{folder} was saved with the symmetries {names}, got {[g.name for g in chosen]}"
@@ -152,7 +153,8 @@ def _rebuilt(
         frozenset(content["seen"]),
         content["dimensions"],
         content["features"],
-        content.get("deviation", True),  # older models always had it
+        content["deviation"],
+        content["surfaces"],
     )
 
 
@@ -176,8 +178,8 @@ def _content(folder: Path) -> dict[str, Any]:
             f"{folder} has format version {content.get('version')!r}, this uqno reads {VERSION}: "
             "use the uqno that wrote it, or a newer one"
         )
-    needed = ("base", "uncertainty", "symmetries", "features", "dimensions", "calibrations", "seen",
-              "sha256")  # fmt: skip
+    needed = ("base", "others", "uncertainty", "symmetries", "features", "deviation", "dimensions",
+              "surfaces", "calibrations", "seen", "sha256")  # fmt: skip
     missing = [name for name in needed if name not in content]
     if missing:
         raise ValueError(f"{file} lacks {', '.join(missing)}: it is not a whole model")
@@ -187,12 +189,13 @@ def _content(folder: Path) -> dict[str, Any]:
 def _base(folder: Path, saved: Mapping[str, Any], module: Callable[..., Tensor] | None) -> Operator:
     if isinstance(module, Operator):
         return module
-    if module is None and saved["module"] not in MODULES:
+    if module is None and (saved["config"] is None or saved["class"] not in OPERATORS):
         raise ValueError(
-            f"the base of {folder} is a {saved['class']}, not one of uqno's own: pass an "
-            f"instance of it with UQNO.load(folder, base={saved['class']}(...))"
+            f"the base of {folder} is a {saved['class']}, not one of the operators that are "
+            f"registered: import {saved['defined_in']} first if it is a NeuralOperator, else pass "
+            f"an instance of it with UQNO.load(folder, base={saved['class']}(...))"
         )
-    return rebuild(saved, module)
+    return Operator.rebuilt(saved, module)
 
 
 def _uncertainty(folder: Path, saved: Mapping[str, Any]) -> Uncertainty:

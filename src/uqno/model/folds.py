@@ -13,12 +13,11 @@ from torch.utils.data import Subset
 
 from uqno.model.inputs import batches
 from uqno.operators import Operator
-from uqno.operators.description import another
+from uqno.operators.padding import unpadded
 from uqno.training import CrossFit, crossfit
 from uqno.training.samples import derived_seed
 from uqno.types import Samples
-from uqno.uncertainty import Residuals
-from uqno.uncertainty.contract import Base
+from uqno.uncertainty import Base, Residuals
 
 
 def as_crossfits(base: Any) -> tuple[CrossFit, ...]:
@@ -42,7 +41,7 @@ def train_folds(
     other members, each from new weights, on other folds, in a folder of its own."""
 
     def new_member() -> Operator:
-        return another(operator, "pass UQNO([crossfit(...), crossfit(..., seed=1), ...])")
+        return operator.another("pass UQNO([crossfit(...), crossfit(..., seed=1), ...])")
 
     if members > 1:
         new_member()  # what cannot be made is refused before anything is trained
@@ -86,14 +85,11 @@ def out_of_fold(base: Base, train: Samples, found: Sequence[CrossFit]) -> Residu
 @torch.no_grad()
 def residuals_of(base: Base, data: Samples) -> Residuals:
     """The functions with Ĝ and the features that E sees, without padding."""
-    for operator in (base.operator, *base.others):
-        operator.eval()
+    base.ready()
     centers: list[Tensor] = []
     features: list[Tensor] = []
-    for samples, batch in batches(base.operator, data):
-        for values, kept in zip(base.view(batch), (centers, features), strict=True):
-            kept += [
-                v[(slice(None), *map(slice, s["u"].shape[1:]))]
-                for v, s in zip(values.cpu(), samples, strict=True)
-            ]
+    for _, batch in batches(base, data):
+        center, feature = base.view(batch)
+        centers += unpadded(center.cpu(), batch)
+        features += unpadded(feature.cpu(), batch)
     return Residuals(data, centers, features)

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from uqno.conformal import checks
-from uqno.operators import FNO, GINO, Operator
+from uqno.operators import Operator
 from uqno.types import Array, Sample, Samples
+from uqno.uncertainty import Base
 
 Places = int | Sequence[int] | Tensor | Array | None
 """None for the points of the function, a resolution (421 or (421, 421)), or points (q, d)."""
@@ -30,25 +31,24 @@ def fingerprint(sample: Sample) -> str:
 
 
 def batches(
-    operator: Operator, data: Samples, size: int = 16
+    base: Base, data: Samples, size: int = 16
 ) -> Iterator[tuple[list[Sample], dict[str, Tensor]]]:
     """Samples and their batch; a new batch begins where the resolution changes."""
-    device = operator.device
     held: list[Sample] = []
     for i in range(len(data) + 1):
         sample = data[i] if i < len(data) else None
         full = len(held) == size
         if held and (sample is None or full or sample["u"].shape != held[0]["u"].shape):
-            yield held, {n: f.to(device) for n, f in operator.collate(held).items()}
+            yield held, base.batch(held)
             held = []
         if sample is not None:
             held.append(sample)
 
 
 def as_batch(
-    operator: Operator, a: Tensor | Array | Sample, dimensions: int | None
+    base: Base, a: Tensor | Array | Sample, dimensions: int | None
 ) -> tuple[dict[str, Tensor], bool]:
-    """Fields with a leading batch axis, and whether there was none.
+    """Fields with a leading batch axis on the base's device, and whether there was none.
 
     dimensions: of the grids that the model was fitted on; None for geometries.
     """
@@ -62,16 +62,14 @@ def as_batch(
             raise ValueError(
                 f"the sample needs the field points, it has {', '.join(sorted(a)) or 'none'}"
             )
-        if isinstance(operator.module, GINO) and "grid_neighbours" not in a:
-            a = operator.module.prepare_geometry(a)
+        inputs = {name: field for name, field in a.items() if name != "u"}
         if "a" not in a or a["a"].ndim == _of_grids(dimensions) + 1:
-            batch = operator.collate([a])
-            return {n: f for n, f in batch.items() if n != "u"}, True
-        return {n: f for n, f in a.items() if n != "u"}, False
+            return base.batch([inputs]), True
+        return {name: field.to(base.operator.device) for name, field in inputs.items()}, False
     if isinstance(a, Tensor) and a.is_complex():
         a = a.numpy(force=True)  # to be refused like an array
     tensor = a if isinstance(a, Tensor) else torch.from_numpy(checks.real("a", "the function", a))
-    parameter = next(operator.parameters(), torch.empty(0))
+    parameter = next(base.operator.parameters(), torch.empty(0))
     tensor = tensor.to(parameter.device, parameter.dtype)
     d = _of_grids(dimensions)
     if tensor.ndim not in (d + 1, d + 2):
@@ -83,6 +81,29 @@ def as_batch(
         raise ValueError(f"a has shape {tuple(tensor.shape)}: expected at least one function")
     single = tensor.ndim == d + 1
     return {"a": tensor[None] if single else tensor}, single
+
+
+def is_surface(operator: Operator, sample: Sample) -> bool:
+    """Whether a geometry has the signed distance of a surface, not that to its nearest points."""
+    if operator.latent is None or "a" in sample:
+        return False
+    return not operator.latent.is_of_points(operator.prepare(sample))
+
+
+def as_calibrated(sample: Sample, surfaces: bool) -> Sample:
+    """A geometry with what the functions of the training had, so that E means the same.
+
+    surfaces: whether these had the signed distance of a surface. Then the sample must have it, or
+        the triangles that it follows from; if not, its triangles are for the band alone.
+    """
+    if not surfaces:
+        return {name: field for name, field in sample.items() if name != "triangles"}
+    if "triangles" not in sample and "sdf" not in sample:
+        raise ValueError(
+            "the model was fitted on surfaces with their exact signed distance, and the sample "
+            f"has {', '.join(sorted(sample))}: add the triangles (t, 3) of the surface, or sdf"
+        )
+    return sample
 
 
 def _of_grids(dimensions: int | None) -> int:
@@ -99,18 +120,14 @@ def places(
         if at is not None:
             raise ValueError("at= is for functions on a grid: a geometry is answered at its points")
         return {}, fields.get("queries", fields["points"])[0].cpu().numpy()
-    a, module = fields["a"], operator.module
-    box = module.fourier if isinstance(module, FNO) else None
-
-    def axis(j: int, n: int) -> Array:
-        return np.linspace(0.0, 1.0, n) if box is None else box.axis(j, n)
-
+    a = fields["a"]
     if at is None:
-        return {}, tuple(axis(j, n) for j, n in enumerate(a.shape[2:]))
-    if box is None:
+        return {}, operator.axes(a.shape[2:])
+    if not operator.takes_queries:
         raise ValueError(
-            f"{type(module).__name__} answers on the grid of a only: use uqno.operators.FNO as "
-            "base to predict at other points"
+            f"{type(operator.module).__name__} answers on the grid of a only: use "
+            "uqno.operators.FNO as base to predict at other points, or a module whose forward "
+            "takes queries"
         )
     if isinstance(at, int | np.integer) or _is_shape(at):
         shape = (int(at),) * (a.ndim - 2) if isinstance(at, int | np.integer) else tuple(at)
@@ -119,15 +136,15 @@ def places(
                 f"at = {at} is no resolution of {a.ndim - 2} dimensions: give one number for all, "
                 "or one a dimension, at least 1"
             )
-        axes = tuple(axis(j, int(n)) for j, n in enumerate(shape))
+        axes = operator.axes(tuple(int(n) for n in shape))
         mesh = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
-        return {"points": torch.from_numpy(mesh).to(a)}, axes
+        return {"queries": torch.from_numpy(mesh).to(a)}, axes
     points = torch.as_tensor(checks.real("at", "the points", at)).to(a)
     if points.ndim != 2 or points.shape[1] != a.ndim - 2 or not len(points):
         raise ValueError(
             f"at has shape {tuple(points.shape)}: expected (points, {a.ndim - 2}), and points"
         )
-    return {"points": points}, points.cpu().numpy()
+    return {"queries": points}, points.cpu().numpy()
 
 
 def _is_shape(at: Any) -> bool:

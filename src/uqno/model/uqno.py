@@ -27,8 +27,17 @@ from uqno.conformal import Calibration, calibrate_all, checks
 from uqno.model import files
 from uqno.model.files import Saved
 from uqno.model.folds import as_crossfits, out_of_fold, residuals_of, train_folds
-from uqno.model.inputs import Places, as_batch, batches, fingerprint, places
-from uqno.operators import FNO, GINO, Operator
+from uqno.model.inputs import (
+    Places,
+    as_batch,
+    as_calibrated,
+    batches,
+    fingerprint,
+    is_surface,
+    places,
+)
+from uqno.operators import NeuralOperator, Operator
+from uqno.operators.padding import unpadded
 from uqno.operators.symmetry import Symmetry, augmentation
 from uqno.storage import write_text
 from uqno.training import CrossFit, RelativeL2, fit, pointwise_error
@@ -44,8 +53,8 @@ log = logging.getLogger(__name__)
 class UQNO:
     """A base operator with a calibrated band around its answer.
 
-    base: any operator, torch module or callable. An FNO or GINO of uqno's own that is not
-        trained yet is trained by `fit`; anything else is taken as trained unless trained=False.
+    base: any operator, torch module or callable. An FNO, a GINO or another `NeuralOperator` that
+        is not trained yet is trained by `fit`; anything else is taken as trained unless trained=False.
         Or what `uqno.training.crossfit` found: `fit` then takes its out-of-fold residuals. Or
         several such, of different seeds: Ĝ is the mean of their operators.
     uncertainty: the estimator of E; by default the paper's quantile operator, of the base's kind.
@@ -85,6 +94,7 @@ class UQNO:
         self.calibrations: tuple[Calibration, ...] = ()
         self.seen: frozenset[str] = frozenset()
         self.dimensions: int | None = None
+        self.surfaces = False
 
     # --- 1. and 2. train Ĝ, then E ----------------------------------------------------------
 
@@ -113,6 +123,7 @@ class UQNO:
             raise ValueError("there are no functions to train on: `train` is empty")
         seen = [fingerprint(train[i]) for i in range(len(train))]
         self.dimensions = train[0]["a"].ndim - 1 if "a" in train[0] else None
+        self.surfaces = is_surface(self.base.operator, train[0])
 
         def options(part: str, epochs: int) -> dict[str, Any]:
             where = None if folder is None else folder / part
@@ -190,7 +201,7 @@ class UQNO:
         self, data: Samples, batch_size: int = 16, weighted: bool = False
     ) -> Iterator[tuple[Array, Array, Array | None]]:
         """(error, uncertainty, weights), each (points,), function by function."""
-        for samples, batch in batches(self.base.operator, data, batch_size):
+        for samples, batch in batches(self.base, data, batch_size):
             prediction = self._predict(batch)
             if batch["u"].shape != prediction.center.shape:
                 raise ValueError(
@@ -198,28 +209,23 @@ class UQNO:
                     f"{tuple(prediction.center.shape[1:])}, (channel, *points): expected the same"
                 )
             # In double, as a Band compares: a float32 difference moves points over the edge.
-            error = pointwise_error(batch["u"].double() - prediction.center.double())
-            for i, sample in enumerate(samples):
+            error = pointwise_error(batch["u"].cpu().double() - prediction.center.cpu().double())
+            both = (unpadded(x, batch) for x in (error, prediction.uncertainty.cpu()))
+            for sample, e, r in zip(samples, *both, strict=True):
                 if weighted and "weights" not in sample:
                     raise ValueError("weights=True, but a sample has no field 'weights': add it")
-                points = sample["u"].shape[1:]
-                e, r = (
-                    t[i][tuple(map(slice, points))].flatten().cpu().numpy()
-                    for t in (error, prediction.uncertainty)
-                )
-                yield e, r, sample["weights"].flatten().cpu().numpy() if weighted else None
+                weights = sample["weights"].flatten().cpu().numpy() if weighted else None
+                yield e.flatten().numpy(), r.flatten().numpy(), weights
 
     @torch.no_grad()
     def uncalibrated(self, sample: Sample) -> Prediction:
         """Ĝ(a) and E(a) of one function, before calibration, with a batch axis of 1."""
         self._need_fit("uncalibrated")
-        return self._predict(self.base.operator.collate([sample]))
+        return self._predict(self.base.batch([sample]))
 
     def _predict(self, batch: Mapping[str, Tensor]) -> Prediction:
-        for operator in (self.base.operator, *self.base.others):
-            operator.eval()
-        self.uncertainty.eval()
-        return self.uncertainty.predict(self.base, batch)
+        base = self.base.ready()
+        return self.uncertainty.to(base.operator.device).eval().predict(base, batch)
 
     def _refuse_seen(self, data: Samples) -> None:
         leaked = [i for i in range(len(data)) if fingerprint(data[i]) in self.seen]
@@ -245,16 +251,17 @@ class UQNO:
         """The calibrated band of one function or of a batch.
 
         a: (channel, *grid) for one function, (batch, channel, *grid) for several; or a sample
-            (a dict of fields), for geometries, with `triangles` (faces, 3) for a surface.
+            (a dict of fields), for geometries, with `triangles` (faces, 3) for a surface: it is seen
+            as the functions were that the model was fitted on, and the band is drawn on them.
         at: where: None for the grid of a, a resolution (421 or (421, 421)), or points (q, d).
         alpha, delta: which of several calibrations; the first by default.
         """
         calibration = self.calibration(alpha, delta)
         triangles = None
-        if isinstance(a, Mapping) and "triangles" in a:  # for the band alone
-            triangles = np.asarray(a["triangles"])
-            a = {name: field for name, field in a.items() if name != "triangles"}
-        fields, single = as_batch(self.base.operator, a, self.dimensions)
+        if isinstance(a, Mapping) and self.dimensions is None:
+            triangles = None if a.get("triangles") is None else np.asarray(a["triangles"])
+            a = as_calibrated(a, self.surfaces)
+        fields, single = as_batch(self.base, a, self.dimensions)
         where, coordinates = places(self.base.operator, fields, at)
         parts = [
             self._predict({**{n: f[i : i + batch_size] for n, f in fields.items()}, **where})
@@ -291,7 +298,12 @@ class UQNO:
                 f"{', '.join(sorted(fields)) or 'none'}"
             )
         sample = {name: torch.from_numpy(np.asarray(x)) for name, x in fields.items()}
-        sample = {n: x.float() if x.is_floating_point() else x for n, x in sample.items()}
+        # What follows from the triangles is computed from points as they are in the file.
+        exact = ("points",) if self.surfaces and "triangles" in sample else ()
+        sample = {
+            name: x.float() if x.is_floating_point() and name not in exact else x
+            for name, x in sample.items()
+        }
         return self.predict(sample, at, **which)  # type: ignore[arg-type]
 
     def calibration(self, alpha: float | None = None, delta: float | None = None) -> Calibration:
@@ -326,6 +338,7 @@ class UQNO:
             self.dimensions,
             len(self.base.features),
             self.base.deviation,
+            self.surfaces,
         )
         files.save(Path(folder), saved)
 
@@ -357,6 +370,7 @@ class UQNO:
         model.base = replace(model.base, others=saved.others)
         model.fitted, model.calibrations = True, saved.calibrations
         model.seen, model.dimensions = saved.seen, saved.dimensions
+        model.surfaces = saved.surfaces
         return model
 
     def _need_fit(self, what: str) -> None:
@@ -368,15 +382,14 @@ def _operator(base: Callable[..., Tensor], trained: bool | None) -> Operator:
     """The base as an operator; a trained module of the user's is taken as it is."""
     if isinstance(base, Operator):
         return base
-    own = isinstance(base, FNO | GINO)
-    if trained or (trained is None and not own):
+    if trained or (trained is None and not isinstance(base, NeuralOperator)):
         return Operator(base, normalise=(), output=None)
     return Operator(base)
 
 
 def _is_trained(base: Callable[..., Tensor], operator: Operator) -> bool:
-    """uqno's own operators say it by their normalisers; others are taken as trained."""
-    return operator.prepared if isinstance(operator.module, FNO | GINO) else True
+    """A `NeuralOperator` says it by its normalisers; others are taken as trained."""
+    return operator.is_normalised if operator.is_registered else True
 
 
 def _refuse_other_functions(file: Path, seen: Sequence[str], resume: bool) -> None:

@@ -8,13 +8,15 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
+from uqno.operators.base import OPERATORS, NeuralOperator, stack, unit_axes
+from uqno.operators.fno import FNO
+from uqno.operators.latent import LatentGrid
 from uqno.operators.normaliser import Normaliser
-from uqno.types import Sample, Samples
+from uqno.operators.symmetry import Symmetry
+from uqno.types import Batch, Reals, Sample, Samples
 
-Batch = dict[str, Tensor]
-
-# A field at points is standardised like the same field on the grid.
-AT_POINTS = {"a_points": "a", "query_features": "features"}
+# A field at queries is standardised like the same field on the grid.
+AT_QUERIES = {"a_queries": "a", "query_features": "features"}
 # Fields of a geometry, (points, channel).
 CHANNELS_LAST = ("features",)
 
@@ -24,16 +26,21 @@ log = logging.getLogger(__name__)
 class Operator(nn.Module):
     """u = mean + std · module(argument = batch[field], ..): (batch, channel, *points).
 
-    module: a torch module or any callable on tensors
-    fields: {argument: field}; by default every argument named like a field of the batch, and
-        where there is none, the first argument is "a"
-    normalise: input fields (channel, *points) that `prepare` standardises
-    output: the field whose mean and deviation the output takes; None to leave it as it is
-    channels_last: the module answers (batch, *points, channel)
+    What a `NeuralOperator` says of itself (its grid, how its samples are prepared and batched,
+    whether it answers at queries) is asked here, for any other module too, with its defaults.
 
-    >>> double = Operator(lambda a: 2 * a)
-    >>> double(double.collate([{"a": torch.ones(1, 3)}]))
-    tensor([[[2., 2., 2.]]])
+    Args:
+        module: a torch module or any callable on tensors.
+        fields: {argument: field}; by default every argument named like a field of the batch, and
+            where there is none, the first argument is "a".
+        normalise: input fields (channel, *points) that `fit_normalisers` standardises.
+        output: the field whose mean and deviation the output takes; None to leave it as it is.
+        channels_last: the module answers (batch, *points, channel).
+
+    Example:
+        >>> double = Operator(lambda a: 2 * a)
+        >>> double(double.batch([{"a": torch.ones(1, 3)}]))
+        tensor([[[2., 2., 2.]]])
     """
 
     def __init__(
@@ -56,11 +63,13 @@ class Operator(nn.Module):
         self.outputs = Normaliser()
         self.register_state_dict_post_hook(_tensors_only)  # type: ignore[no-untyped-call]
 
-    def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
+    # --- functions to functions ---------------------------------------------------------------
+
+    def forward(self, batch: Batch) -> Tensor:
         arguments, named = self._call(batch)
         return self.outputs.inverse(self._channels(self.module(*arguments, **named)))
 
-    def features(self, batch: Mapping[str, Tensor]) -> Tensor:
+    def features(self, batch: Batch) -> Tensor:
         """The module's `features` (batch, hidden, *points), from which its last layer is linear."""
         features: Callable[..., Tensor] | None = getattr(self.module, "features", None)
         if features is None:
@@ -71,19 +80,51 @@ class Operator(nn.Module):
         arguments, named = self._call(batch)
         return self._channels(features(*arguments, **named))
 
-    def collate(self, samples: Sequence[Sample]) -> Batch:
-        """Samples to a batch: the module's own `collate` where it has one, else stacked."""
+    # --- samples to batches -------------------------------------------------------------------
+
+    def batch(
+        self, samples: Sequence[Sample], symmetries: Sequence[Symmetry] = ()
+    ) -> dict[str, Tensor]:
+        """Samples as a batch on the operator's device, with what the symmetries will need."""
+        prepared = [self.prepare(sample) for sample in samples]
+        for g in symmetries:
+            prepared = [{**sample, **g.prepare(sample)} for sample in prepared]
+        return {name: field.to(self.device) for name, field in self.collate(prepared).items()}
+
+    def prepare(self, sample: Sample) -> dict[str, Tensor]:
+        """The sample with what is computed once and then belongs to it, such as neighbours."""
+        return dict(sample) if self._network is None else self._network.prepare(sample)
+
+    def collate(self, samples: Sequence[Sample]) -> dict[str, Tensor]:
+        """Prepared samples as a batch: by the module's own `collate` if any, else stacked."""
         check(samples)
-        own: Callable[[Sequence[Sample]], Batch] | None = getattr(self.module, "collate", None)
+        own: Callable[[Sequence[Sample]], dict[str, Tensor]] | None
+        own = getattr(self.module, "collate", None)
         return stack(samples) if own is None else own(samples)
 
-    def prepare(self, data: Samples) -> None:
+    def axes(self, shape: Sequence[int]) -> tuple[Reals, ...]:
+        """The coordinates of a grid of that shape, in each dimension; the unit box by default."""
+        return unit_axes(shape) if self._network is None else self._network.axes(shape)
+
+    @property
+    def latent(self) -> LatentGrid | None:
+        """The grid that an operator on geometries works on."""
+        return None if self._network is None else self._network.latent
+
+    @property
+    def takes_queries(self) -> bool:
+        """Whether it answers at queries, anywhere in the domain."""
+        return "queries" in (self.names if self.fields is None else self.fields.values())
+
+    # --- normalisers and devices --------------------------------------------------------------
+
+    def fit_normalisers(self, data: Samples) -> None:
         """Fit the normalisers on training data, once: a second call changes nothing."""
-        if self.prepared:
-            log.info("normalisers are fitted already; kept")
+        if self.is_normalised:
+            log.info("the normalisers are fitted already and stay as they are")
             return
         if not len(data):
-            raise ValueError("0 samples to prepare on; give the training data")
+            raise ValueError("0 samples to fit the normalisers on; give the training data")
         for field, normaliser in self._normalisers().items():
             if field in data[0] or field == self.output:
                 normaliser.fit(_values(data, field))
@@ -91,19 +132,107 @@ class Operator(nn.Module):
                 normaliser.fitted.fill_(True)  # not an input of this data: the identity
 
     @property
+    def is_normalised(self) -> bool:
+        """Whether its normalisers are fitted, as they are once it has been trained."""
+        return all(bool(normaliser.fitted) for normaliser in self._normalisers().values())
+
+    @property
     def device(self) -> torch.device:
         """Where its weights are; the CPU if it has none."""
         return next(self.parameters(), torch.empty(0)).device
 
+    # --- others of its kind -------------------------------------------------------------------
+
     @property
-    def prepared(self) -> bool:
-        return all(bool(normaliser.fitted) for normaliser in self._normalisers().values())
+    def is_registered(self) -> bool:
+        """Whether the module is a `NeuralOperator`, which can be built again from its `config`."""
+        return self._network is not None
+
+    def describe(self) -> dict[str, Any]:
+        """All but the weights, as JSON: `rebuilt` makes an untrained operator of it."""
+        kind = type(self.module)
+        return {
+            "class": kind.__name__,
+            "defined_in": kind.__module__,
+            "config": None if self._network is None else self._network.config,
+            "fields": self.fields,
+            "normalise": sorted(self.inputs),
+            "output": self.output,
+            "channels_last": self.channels_last,
+        }
+
+    @classmethod
+    def rebuilt(
+        cls, described: Mapping[str, Any], module: Callable[..., Tensor] | None = None
+    ) -> "Operator":
+        """An untrained operator of the kind described.
+
+        Args:
+            described: what `describe` said.
+            module: an instance of its class, needed where that is no `NeuralOperator`.
+
+        Raises:
+            ValueError: The class is not registered.
+        """
+        if module is None:
+            name = described["class"]
+            if described["config"] is None or name not in OPERATORS:
+                raise ValueError(
+                    f"{name} is not one of the operators that are registered "
+                    f"({', '.join(sorted(OPERATORS))}): import {described['defined_in']} first if "
+                    "it is a NeuralOperator, else pass an instance of it"
+                )
+            module = OPERATORS[name](**described["config"])
+        return cls(
+            module,
+            described["fields"],
+            normalise=described["normalise"],
+            output=described["output"],
+            channels_last=described["channels_last"],
+        )
+
+    def another(self, instead: str) -> "Operator":
+        """A new operator of the same kind with weights of its own, untrained, on the same device.
+
+        Args:
+            instead: what to do where the module is no `NeuralOperator`, for the message.
+        """
+        if not self.is_registered:
+            raise ValueError(
+                f"{type(self.module).__name__} is not a uqno.operators.NeuralOperator, so others "
+                f"like it cannot be built: {instead}"
+            )
+        return Operator.rebuilt(self.describe()).to(self.device)
+
+    def network_like(self, inputs: int, outputs: int, dimensions: int | None) -> nn.Module:
+        """An untrained network of its kind for other channels, on the CPU.
+
+        Args:
+            inputs: channels that it takes.
+            outputs: channels of its answer.
+            dimensions: of the grid; None for geometries.
+
+        Returns:
+            The module's own `like`; an FNO for a module on grids that is no `NeuralOperator`.
+        """
+        if self._network is not None:
+            return self._network.like(inputs, outputs)
+        if dimensions is None:
+            raise ValueError(
+                f"no network is known for {type(self.module).__name__} on geometries: pass "
+                "network= to the uncertainty"
+            )
+        return FNO(inputs, outputs, modes=(12,) * dimensions)
+
+    @property
+    def _network(self) -> NeuralOperator | None:
+        return self.module if isinstance(self.module, NeuralOperator) else None
 
     def _normalisers(self) -> dict[str, Normaliser]:
         inputs = {field: cast(Normaliser, n) for field, n in self.inputs.items()}
         return inputs if self.output is None else {**inputs, self.output: self.outputs}
 
-    def _call(self, batch: Mapping[str, Tensor]) -> tuple[list[Tensor], dict[str, Tensor]]:
+    def _call(self, batch: Batch) -> tuple[list[Tensor], dict[str, Tensor]]:
         """Positional and named arguments of the module, normalised."""
         fields = self.fields
         if fields is None:
@@ -118,8 +247,8 @@ class Operator(nn.Module):
             return [self._normalised(batch, "a")], {}
         return [], {name: self._normalised(batch, field) for name, field in fields.items()}
 
-    def _normalised(self, batch: Mapping[str, Tensor], field: str) -> Tensor:
-        value, like = batch[field], AT_POINTS.get(field, field)
+    def _normalised(self, batch: Batch, field: str) -> Tensor:
+        value, like = batch[field], AT_QUERIES.get(field, field)
         if like not in self.inputs:
             return value
         if like in CHANNELS_LAST:
@@ -147,26 +276,6 @@ def check(samples: Sequence[Sample]) -> None:
             )
         for field, value in sample.items():
             _check_finite(value, field, i)
-
-
-def stack(samples: Sequence[Sample]) -> Batch:
-    """Samples of one shape to a batch with a leading axis."""
-    batch = {}
-    for field, first in samples[0].items():
-        for i, sample in enumerate(samples):
-            shape, expected = tuple(sample[field].shape), tuple(first.shape)
-            if shape == expected:
-                continue
-            if shape[0] != expected[0]:
-                problem, remedy = "channels", "give every sample the same channels"
-            else:
-                problem, remedy = "resolutions", "batch samples of one resolution together"
-            raise ValueError(
-                f"mixed {problem} in one batch: '{field}' is {expected} in sample 0 and {shape} "
-                f"in sample {i}; {remedy}"
-            )
-        batch[field] = torch.stack([sample[field] for sample in samples])
-    return batch
 
 
 def _values(data: Samples, field: str) -> Iterator[tuple[Tensor, Tensor | None]]:

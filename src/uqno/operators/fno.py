@@ -6,6 +6,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from uqno.operators.base import NeuralOperator
 from uqno.operators.block import Blocks, mlp_layers
 from uqno.operators.interpolate import multilinear
 from uqno.operators.pointwise import mlp, pieces
@@ -14,32 +15,46 @@ from uqno.operators.spectral import (
     Matrices,
     analyse_others,
     full_precision,
+    is_autocast_enabled,
     make_fourier,
     multiply,
     synthesise,
     transform_first,
 )
+from uqno.types import Reals
 
 # Grid points at full width at once, without gradients; larger grids pass by in tiles.
 TILE = 1 << 19
 
 
-class FNO(nn.Module):
+class FNO(NeuralOperator):
     """u = Q ∘ σ(W_L + K_L) ∘ … ∘ σ(W_1 + K_1) ∘ P (a, x): grid functions to grid functions.
 
-    in_channels, out_channels: of a (batch, channel, *grid) and of the answer
-    modes: frequencies |k_j| ≤ modes_j / 2 in each of 1 to 3 dimensions
-    domain: (lower, upper) of each dimension, the unit box by default
-    period: of the Fourier basis, in sides of the domain; `periodic` makes it 1
-    lifting, projection: width of the hidden layers of P and Q, in widths
-    channel_mlp: width of an MLP after each block, in widths; 0 for none
-    dropout: probability after each block
-    fused: work in pieces that fit the cache; False allows higher derivatives
+    P and Q are pointwise networks, W_l pointwise linear maps, K_l kernel integrals by truncated
+    Fourier series.
 
-    >>> fno = FNO(1, 1, modes=(4, 4), width=8)
-    >>> a = torch.rand(2, 1, 9, 9)
-    >>> fno(a).shape, fno(a, points=torch.rand(5, 2)).shape
-    (torch.Size([2, 1, 9, 9]), torch.Size([2, 1, 5]))
+    Args:
+        in_channels: of a (batch, channel, *grid).
+        out_channels: of the answer.
+        modes: frequencies |k_j| ≤ modes_j / 2 in each of 1 to 3 dimensions.
+        width: channels of the hidden functions.
+        layers: L.
+        domain: (lower, upper) of each dimension, the unit box by default.
+        period: of the Fourier basis, in sides of the domain; `periodic` makes it 1.
+        periodic: whether the functions are periodic on the domain.
+        lifting, projection: width of the hidden layers of P and Q, in widths.
+        channel_mlp: width of an MLP after each block, in widths; 0 for none.
+        dropout: probability after each block.
+        fused: work in pieces that fit the cache; False allows higher derivatives.
+
+    Reference:
+        Li et al., Fourier neural operator for parametric partial differential equations, ICLR 2021.
+
+    Example:
+        >>> fno = FNO(1, 1, modes=(4, 4), width=8)
+        >>> a = torch.rand(2, 1, 9, 9)
+        >>> fno(a).shape, fno(a, queries=torch.rand(5, 2)).shape
+        (torch.Size([2, 1, 9, 9]), torch.Size([2, 1, 5]))
     """
 
     def __init__(
@@ -60,21 +75,6 @@ class FNO(nn.Module):
         fused: bool = True,
     ) -> None:
         super().__init__()
-        self.config = {
-            "in_channels": in_channels,
-            "out_channels": out_channels,
-            "modes": list(modes),
-            "width": width,
-            "layers": layers,
-            "domain": None if domain is None else [list(side) for side in domain],
-            "period": period,
-            "periodic": periodic,
-            "lifting": lifting,
-            "projection": projection,
-            "channel_mlp": channel_mlp,
-            "dropout": dropout,
-            "fused": fused,
-        }
         self.in_channels, self.out_channels = in_channels, out_channels
         self.width, self.fused = width, fused
         self.fourier = make_fourier(modes, domain, period, periodic)
@@ -88,26 +88,29 @@ class FNO(nn.Module):
         """The last layer, linear in `features`."""
         return cast(nn.Linear, self.projection[-1])
 
-    def like(self, in_channels: int, out_channels: int) -> "FNO":
-        """An untrained FNO of the same kind for other channels, without dropout."""
-        channels = {"in_channels": in_channels, "out_channels": out_channels, "dropout": 0.0}
-        return FNO(**{**self.config, **channels})  # type: ignore[arg-type]
+    def axes(self, shape: Sequence[int]) -> tuple[Reals, ...]:
+        """Equally spaced coordinates of its domain; both end points unless periodic."""
+        return tuple(self.fourier.axis(j, n) for j, n in enumerate(shape))
 
     def forward(
         self,
         a: Tensor,
         coordinates: Coordinates | None = None,
-        points: Tensor | None = None,
-        a_points: Tensor | None = None,
+        queries: Tensor | None = None,
+        a_queries: Tensor | None = None,
     ) -> Tensor:
-        """u (batch, out, *grid), or (batch, out, q) at the points.
+        """The answer on the grid of a, or at queries.
 
-        a: (batch, in, *grid)
-        coordinates: one increasing 1-D tensor a dimension; equally spaced by default
-        points: (q, d) or (batch, q, d), anywhere in the domain
-        a_points: a at the points (batch, in, q); interpolated from the grid by default
+        Args:
+            a: (batch, in, *grid).
+            coordinates: one increasing 1-D tensor a dimension; equally spaced by default.
+            queries: (q, d) or (batch, q, d), anywhere in the domain.
+            a_queries: a at the queries (batch, in, q); interpolated from the grid by default.
+
+        Returns:
+            u (batch, out, *grid), or (batch, out, q) at the queries.
         """
-        hidden = self._hidden(a, coordinates, points, a_points)
+        hidden = self._hidden(a, coordinates, queries, a_queries)
         outputs = (mlp(v, self.projection, self._fused) for v in hidden)
         return _assemble(outputs)
 
@@ -115,47 +118,46 @@ class FNO(nn.Module):
         self,
         a: Tensor,
         coordinates: Coordinates | None = None,
-        points: Tensor | None = None,
-        a_points: Tensor | None = None,
+        queries: Tensor | None = None,
+        a_queries: Tensor | None = None,
     ) -> Tensor:
         """φ (batch, hidden, *points) of which the answer is `last`: u = W φ + b at every point."""
-        hidden = self._hidden(a, coordinates, points, a_points)
+        hidden = self._hidden(a, coordinates, queries, a_queries)
         return _assemble(self.projection[:-1](v) for v in hidden)
 
     @property
     def _fused(self) -> bool:
         # Under autocast the plain expressions run the pointwise layers in half precision.
-        device = self.last.weight.device.type
-        return self.fused and not torch.is_autocast_enabled(device)
+        return self.fused and not is_autocast_enabled(self.last.weight.device)
 
     def _hidden(
         self,
         a: Tensor,
         coordinates: Coordinates | None,
-        points: Tensor | None,
-        a_points: Tensor | None,
+        queries: Tensor | None,
+        a_queries: Tensor | None,
     ) -> Iterator[Tensor]:
         """The function before the projection (batch, *points, width): on the grid, or in pieces."""
-        self._check(a, points, a_points)
+        self._check(a, queries, a_queries)
         a = a.to(self.last.weight.dtype)
         shape = a.shape[2:]
         matrices = self.fourier.matrices(shape, a, coordinates)
         axes = tuple(coordinates) if coordinates is not None else self.fourier.grid(shape, a)
-        if points is None and not torch.is_grad_enabled() and a[:, 0].numel() > 2 * TILE:
+        if queries is None and not torch.is_grad_enabled() and a[:, 0].numel() > 2 * TILE:
             yield from self._in_tiles(a, axes, matrices)
             return
         mesh = torch.stack(torch.meshgrid(*(x.to(a) for x in axes), indexing="ij"), dim=-1)
         v = self._lift(a.movedim(1, -1), mesh)
-        if points is None:
+        if queries is None:
             yield self.blocks(v, matrices, self._fused)
             return
         coefficients = []
         for block in self.blocks:
             coefficients.append(block.coefficients(v, matrices).flatten(1, -2))
-            if block.activate:  # the last block's function is wanted at the points alone
+            if block.activate:  # the last block's function is wanted at the queries alone
                 v = block.fused(v, None, matrices)[0] if self._fused else block(v, matrices)
         del v
-        yield from self._at_points(a, axes, coefficients, points.to(a), a_points)
+        yield from self._at_queries(a, axes, coefficients, queries.to(a), a_queries)
 
     def _in_tiles(self, a: Tensor, axes: Coordinates, matrices: Matrices) -> Iterator[Tensor]:
         """The grid a few rows at a time, for functions too large to hold at full width.
@@ -199,19 +201,19 @@ class FNO(nn.Module):
             v = block.pointwise(v, integral, self._fused)
         return v
 
-    def _at_points(
+    def _at_queries(
         self,
         a: Tensor,
         axes: Coordinates,
         coefficients: list[Tensor],
-        points: Tensor,
-        a_points: Tensor | None,
+        queries: Tensor,
+        a_queries: Tensor | None,
     ) -> Iterator[Tensor]:
-        """Every pointwise path at the points, the integrals from the grid's coefficients."""
+        """Every pointwise path at the queries, the integrals from the grid's coefficients."""
         basis_size = coefficients[0].shape[1]
-        for some in pieces(points.shape[-2], a.shape[0] * basis_size // 4, a.device):
-            x = points[..., some, :]
-            given = multilinear(a, axes, x) if a_points is None else a_points[..., some].to(a)
+        for some in pieces(queries.shape[-2], a.shape[0] * basis_size // 4, a.device):
+            x = queries[..., some, :]
+            given = multilinear(a, axes, x) if a_queries is None else a_queries[..., some].to(a)
             basis = self.fourier.at(x)
             v = self._lift(given.movedim(1, -1), x)
             for block, r in zip(self.blocks, coefficients, strict=True):
@@ -231,7 +233,7 @@ class FNO(nn.Module):
             v[i] = mlp(torch.cat((a[i], x[i]), dim=-1), self.lifting, self._fused)
         return v
 
-    def _check(self, a: Tensor, points: Tensor | None, a_points: Tensor | None) -> None:
+    def _check(self, a: Tensor, queries: Tensor | None, a_queries: Tensor | None) -> None:
         d = self.fourier.dimensions
         if a.ndim != d + 2 or a.shape[1] != self.in_channels:
             raise ValueError(
@@ -239,29 +241,33 @@ class FNO(nn.Module):
                 f"{tuple(a.shape)}; give channels second, or make the operator with "
                 "in_channels and modes that fit"
             )
-        if points is None:
+        if queries is None:
             return
-        if points.shape[-1] != d or points.ndim not in (2, 3):
+        if queries.shape[-1] != d or queries.ndim not in (2, 3):
             raise ValueError(
-                f"expected points (q, {d}) or (batch, q, {d}), got {tuple(points.shape)}"
+                f"expected queries (q, {d}) or (batch, q, {d}), got {tuple(queries.shape)}"
             )
-        if points.ndim == 3 and points.shape[0] != a.shape[0]:
+        if queries.ndim == 3 and queries.shape[0] != a.shape[0]:
             raise ValueError(
-                f"points of {points.shape[0]} functions for a batch of {a.shape[0]}; "
+                f"queries of {queries.shape[0]} functions for a batch of {a.shape[0]}; "
                 f"give (q, {d}) to share them"
             )
+        expected = (a.shape[0], self.in_channels, queries.shape[-2])
+        if a_queries is not None and a_queries.shape != expected:
+            raise ValueError(f"expected a_queries {expected}, got {tuple(a_queries.shape)}")
+        if not queries.is_meta:  # which has shapes alone
+            self._check_inside(queries)
+
+    def _check_inside(self, queries: Tensor) -> None:
         for j, (x, lower, upper) in enumerate(
-            zip(points.unbind(-1), self.fourier.lower, self.fourier.upper, strict=True)
+            zip(queries.unbind(-1), self.fourier.lower, self.fourier.upper, strict=True)
         ):
             slack = 1e-5 * (upper - lower)
             if x.numel() and not lower - slack <= x.min() <= x.max() <= upper + slack:
                 raise ValueError(
-                    f"points reach from {float(x.min()):g} to {float(x.max()):g} in dimension "
+                    f"queries reach from {float(x.min()):g} to {float(x.max()):g} in dimension "
                     f"{j}, outside the domain [{lower:g}, {upper:g}]; set domain= to contain them"
                 )
-        expected = (a.shape[0], self.in_channels, points.shape[-2])
-        if a_points is not None and a_points.shape != expected:
-            raise ValueError(f"expected a_points {expected}, got {tuple(a_points.shape)}")
 
 
 def _assemble(parts: Iterator[Tensor]) -> Tensor:

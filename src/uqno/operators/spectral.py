@@ -6,6 +6,7 @@ Everything is real: a function's coefficients are those of cos and sin in each d
 """
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -318,6 +319,15 @@ def make_fourier(
     return Fourier(tuple(int(m) for m in modes), lower, upper, float(period), periodic)
 
 
-def full_precision(like: Tensor) -> torch.autocast:
+def full_precision(like: Tensor) -> AbstractContextManager[object]:
     """Sums over a grid lose too much in half precision: no autocast inside."""
-    return torch.autocast(like.device.type, enabled=False)
+    kind = like.device.type
+    if not torch.amp.is_autocast_available(kind):
+        return nullcontext()
+    return torch.autocast(kind, enabled=False)
+
+
+def is_autocast_enabled(device: torch.device) -> bool:
+    """Whether products on the device are now in half precision."""
+    kind = device.type
+    return torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)

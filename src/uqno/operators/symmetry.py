@@ -1,40 +1,53 @@
 """Symmetries of a problem: if g maps solutions to solutions, so should an operator.
 
 An operator G is augmented in training by g at random, and averaged at prediction,
-Ḡ(a) = mean_g g⁻¹ G(g a). The deviation of g⁻¹ G(g a) over g costs nothing more and tells where G is
+Ḡ(a) = mean_g g⁻¹ G(g a). The deviation of g⁻¹ G(g a) over g costs nothing more and shows where G is
 unsure.
 """
 
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from uqno.operators.gino import GINO
-from uqno.operators.neighbours import unpad
-from uqno.types import Fields
+from uqno.operators.latent import PREPARED, LatentGrid
+from uqno.operators.padding import pad, unpad
+from uqno.types import Batch, Fields, Sample
 
 
-class Symmetry(Protocol):
-    """One element g of the group; `name` is how a saved model finds it again."""
+class Symmetry(ABC):
+    """One element g of the group."""
 
     @property
-    def name(self) -> str: ...
+    @abstractmethod
+    def name(self) -> str:
+        """How a saved model names it."""
 
+    @abstractmethod
     def apply(self, fields: Fields) -> dict[str, Tensor]:
-        """g on a sample or a batch: every field, truth and query points included."""
+        """g on a sample or a batch: every field, truth and queries included."""
 
-    def undo(self, output: Tensor, at_points: bool) -> Tensor:
-        """g⁻¹ on an answer (batch, channel, *points); at points it stays where it is."""
+    @abstractmethod
+    def undo(self, output: Tensor, at_queries: bool) -> Tensor:
+        """g⁻¹ on an answer (batch, channel, *points); an answer at queries stays where it is."""
+
+    def prepare(self, sample: Sample) -> dict[str, Tensor]:
+        """Fields `field@name` that `apply` will need, computed once on the CPU; none by default."""
+        return {}
 
 
 @dataclass(frozen=True)
-class SquareSymmetry:
-    """A quarter turn `turns` times after a flip: scalar fields on the square grid."""
+class SquareSymmetry(Symmetry):
+    """Quarter turns after a flip, for scalar fields on the square grid.
+
+    Attributes:
+        turns: how many quarter turns, 0 to 3.
+        flip: whether the last dimension is reversed first.
+    """
 
     turns: int
     flip: bool
@@ -46,14 +59,14 @@ class SquareSymmetry:
     def apply(self, fields: Fields) -> dict[str, Tensor]:
         moved = {}
         for name, field in fields.items():
-            if name == "points":
+            if name == "queries":
                 moved[name] = self._move(field)
-            else:  # values at points stay with their points
-                moved[name] = field if name == "a_points" else self._turn(field)
+            else:  # values at queries stay with their queries
+                moved[name] = field if name == "a_queries" else self._turn(field)
         return moved
 
-    def undo(self, output: Tensor, at_points: bool) -> Tensor:
-        if at_points:
+    def undo(self, output: Tensor, at_queries: bool) -> Tensor:
+        if at_queries:
             return output
         back = torch.rot90(output, -self.turns, (-2, -1))
         return back.flip(-1) if self.flip else back
@@ -65,9 +78,9 @@ class SquareSymmetry:
             )
         return torch.rot90(field.flip(-1) if self.flip else field, self.turns, (-2, -1))
 
-    def _move(self, points: Tensor) -> Tensor:
+    def _move(self, queries: Tensor) -> Tensor:
         """Where a point (…, 2) of the unit square goes when its grid is turned."""
-        x, y = points.unbind(-1)
+        x, y = queries.unbind(-1)
         if self.flip:
             y = 1 - y
         for _ in range(self.turns):
@@ -81,13 +94,18 @@ def square() -> tuple[SquareSymmetry, ...]:
 
 
 @dataclass(frozen=True)
-class Reflection:
+class Reflection(Symmetry):
     """The mirror image of a geometry in its plane x_axis = 0, or the geometry as it is.
 
-    Points keep their order, so a scalar answer needs no undoing.
+    Points stay in their order, so a scalar answer needs no undoing.
+
+    Attributes:
+        grid: the latent grid of the operator.
+        axis: the dimension whose sign changes.
+        mirrored: False for the identity.
     """
 
-    gino: GINO
+    grid: LatentGrid
     axis: int
     mirrored: bool
 
@@ -98,32 +116,40 @@ class Reflection:
     def apply(self, fields: Fields) -> dict[str, Tensor]:
         if not self.mirrored:
             return dict(fields)
+        fields = _without_prepared(fields)
         if fields["points"].ndim == 2:
-            return self.gino.reflect(fields, self.axis)
+            return self.grid.reflect(fields, self.axis)
         each = [
-            self.gino.reflect({name: field[i] for name, field in fields.items()}, self.axis)
+            self.grid.reflect({name: field[i] for name, field in fields.items()}, self.axis)
             for i in range(len(fields["points"]))
         ]
         return {name: torch.stack([one[name] for one in each]) for name in each[0]}
 
-    def undo(self, output: Tensor, at_points: bool) -> Tensor:
+    def undo(self, output: Tensor, at_queries: bool) -> Tensor:
         return output
 
 
-def reflection(gino: GINO, axis: int = 1) -> tuple[Reflection, ...]:
+def reflection(grid: LatentGrid, axis: int = 1) -> tuple[Reflection, ...]:
     """The two symmetries of geometries with a left and a right, the identity first."""
-    return Reflection(gino, axis, False), Reflection(gino, axis, True)
+    return Reflection(grid, axis, False), Reflection(grid, axis, True)
 
 
 @dataclass(frozen=True)
-class Translation:
-    """A geometry moved along an axis by so many nodes of the latent grid, which stays where it is.
+class Translation(Symmetry):
+    """A geometry moved along an axis of the latent grid, which stays where it is.
 
     For problems to which the place along that axis does not matter. Moved by parts of a node, a
-    geometry is seen through other nodes: the mean of several looks has less of the grid in it.
+    geometry is seen through other nodes: the mean of several such answers has less of the grid in
+    it. Neighbours are looked for on the CPU, by `prepare`, so that a batch on another device
+    carries them; `apply` on a batch that does not looks for them anew.
+
+    Attributes:
+        grid: the latent grid of the operator.
+        axis: the dimension along which the geometry moves.
+        nodes: how far, in distances of two nodes.
     """
 
-    gino: GINO
+    grid: LatentGrid
     axis: int
     nodes: float
 
@@ -131,54 +157,77 @@ class Translation:
     def name(self) -> str:
         return f"translation-{self.axis}:{self.nodes!r}"
 
+    def prepare(self, sample: Sample) -> dict[str, Tensor]:
+        if self.nodes == 0:
+            return {}
+        moved = self.grid.translate(sample, self.nodes, self.axis)
+        return {self._field(name): moved[name] for name in PREPARED}
+
     def apply(self, fields: Fields) -> dict[str, Tensor]:
         if self.nodes == 0:
             return dict(fields)
+        if all(self._field(name) in fields for name in PREPARED):
+            near = {name: fields[self._field(name)] for name in PREPARED}
+            moved = _without_prepared(fields) | self.grid.shift(fields, self.nodes, self.axis)
+            return moved | near
         device = fields["points"].device
-        here = {name: field.cpu() for name, field in fields.items()}  # where neighbours are found
+        here = {name: field.cpu() for name, field in _without_prepared(fields).items()}
         if here["points"].ndim == 2:
-            moved = self.gino.translate(here, self.nodes, self.axis)
+            moved = self.grid.translate(here, self.nodes, self.axis)
         else:
-            each = [unpad({n: f[i] for n, f in here.items()}) for i in range(len(here["points"]))]
-            moved = self.gino.collate(
-                [self.gino.translate(one, self.nodes, self.axis) for one in each]
-            )
+            moved = pad([self.grid.translate(one, self.nodes, self.axis) for one in unpad(here)])
         return {name: field.to(device) for name, field in moved.items()}
 
-    def undo(self, output: Tensor, at_points: bool) -> Tensor:
+    def undo(self, output: Tensor, at_queries: bool) -> Tensor:
         return output
+
+    def _field(self, name: str) -> str:
+        return f"{name}@{self.name}"
+
+
+def _without_prepared(fields: Fields) -> dict[str, Tensor]:
+    """Without what symmetries prepared: a geometry that has moved needs something else."""
+    return {name: field for name, field in fields.items() if "@" not in name}
 
 
 def translations(
-    gino: GINO, axis: int = 0, nodes: Sequence[float] = (0.0, 0.5, 1.25, -1.25)
+    grid: LatentGrid, axis: int = 0, nodes: Sequence[float] = (0.0, 0.5, 1.25, -1.25)
 ) -> tuple[Translation, ...]:
     """A geometry as it is and moved by so many nodes along the axis, the identity first."""
     if not nodes or nodes[0] != 0 or len(set(nodes)) < len(nodes):
         raise ValueError(f"nodes = {tuple(nodes)} must begin with 0, and each must be another")
     if not all(math.isfinite(n) for n in nodes):
         raise ValueError(f"nodes = {tuple(nodes)} must be finite")
-    return tuple(Translation(gino, axis, float(n)) for n in nodes)
+    return tuple(Translation(grid, axis, float(n)) for n in nodes)
 
 
-def _translation(name: str, gino: GINO) -> dict[str, Symmetry]:
+def _translation(name: str, grid: LatentGrid) -> dict[str, Symmetry]:
     """{name: the translation of that name}; empty if there is none."""
-    found = re.fullmatch(r"translation-([0-2]):(-?[0-9.]+(?:e[+-]?[0-9]+)?)", name)
-    if found is None:
+    parts = re.fullmatch(r"translation-([0-2]):(-?[0-9.]+(?:e[+-]?[0-9]+)?)", name)
+    if parts is None:
         return {}
     try:
-        nodes = float(found[2])
+        nodes = float(parts[2])
     except ValueError:
         return {}
-    return {name: Translation(gino, int(found[1]), nodes)} if math.isfinite(nodes) else {}
+    return {name: Translation(grid, int(parts[1]), nodes)} if math.isfinite(nodes) else {}
 
 
-def by_name(names: Sequence[str], module: object) -> tuple[Symmetry, ...]:
-    """The symmetries of a saved model; a ValueError names those that must be passed in."""
+def by_name(names: Sequence[str], grid: LatentGrid | None) -> tuple[Symmetry, ...]:
+    """The symmetries of a saved model.
+
+    Args:
+        names: as the symmetries call themselves.
+        grid: the latent grid of the operator; None for one on grids.
+
+    Raises:
+        ValueError: It names those that must be passed in.
+    """
     known: dict[str, Symmetry] = {g.name: g for g in square()}
-    if isinstance(module, GINO):
-        known |= {g.name: g for axis in range(3) for g in reflection(module, axis)}
+    if grid is not None:
+        known |= {g.name: g for axis in range(3) for g in reflection(grid, axis)}
         for name in names:
-            known |= _translation(name, module)
+            known |= _translation(name, grid)
     missing = [name for name in names if name not in known]
     if missing:
         raise ValueError(f"symmetries {missing} are not uqno's own: pass them with symmetries=")
@@ -200,14 +249,22 @@ def augmentation(
 
 
 def averaged(
-    operator: Callable[[Fields], Tensor],
-    batch: Fields,
+    operator: Callable[[Batch], Tensor],
+    batch: Batch,
     symmetries: Sequence[Symmetry],
-    others: Sequence[Callable[[Fields], Tensor]] = (),
+    others: Sequence[Callable[[Batch], Tensor]] = (),
 ) -> tuple[Tensor, Tensor | None]:
-    """mean of g⁻¹ G(g a) over g and over operators G, and its deviation: (batch, channel, *points).
+    """The mean of g⁻¹ G(g a) over symmetries g and operators G, and the deviation around it.
 
-    Without symmetries and others the operator's own answer, and no deviation.
+    Args:
+        operator: G, from a batch to (batch, channel, *points).
+        batch: the functions.
+        symmetries: the g; none for the identity alone.
+        others: further operators.
+
+    Returns:
+        Mean and deviation (batch, channel, *points); with one operator and no symmetries its own
+        answer, and no deviation.
     """
     if not symmetries and not others:
         return operator(batch), None
@@ -215,14 +272,14 @@ def averaged(
 
 
 def _answers(
-    operators: Sequence[Callable[[Fields], Tensor]], batch: Fields, symmetries: Sequence[Symmetry]
+    operators: Sequence[Callable[[Batch], Tensor]], batch: Batch, symmetries: Sequence[Symmetry]
 ) -> Iterator[Tensor]:
     if not symmetries:
         yield from (operator(batch) for operator in operators)
-    at_points = "points" in batch and "a" in batch
+    at_queries = "queries" in batch
     for g in symmetries:
         moved = g.apply(batch)
-        yield from (g.undo(operator(moved), at_points) for operator in operators)
+        yield from (g.undo(operator(moved), at_queries) for operator in operators)
 
 
 def moments(answers: Iterable[Tensor], correction: int = 0) -> tuple[Tensor, Tensor]:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Subset
 
+from uqno.operators.padding import unpadded
 from uqno.training.devices import kept_random_state, seed_global
 from uqno.training.fit import fit
 from uqno.training.record import Fit
@@ -54,17 +55,13 @@ class CrossFit:
     @torch.no_grad()
     def _predict(self, data: Samples, indices: list[int]) -> Iterator[Tensor]:
         self._check(data)
-        found: dict[int, Tensor] = {}
+        answers: dict[int, Tensor] = {}
         for fold in sorted({self.assignment[i] for i in indices}):
             members = [i for i in indices if self.assignment[i] == fold]
             operator = self.fold_operators[fold].eval()
-            samples = [data[i] for i in members]
-            device = next(operator.parameters(), torch.empty(0)).device
-            batch = {name: f.to(device) for name, f in operator.collate(samples).items()}
-            for i, sample, output in zip(members, samples, operator(batch), strict=True):
-                # Geometries are padded to the largest of the batch, at the end.
-                found[i] = output[(slice(None), *map(slice, sample["u"].shape[1:]))]
-        return iter([found[i] for i in indices])
+            batch = operator.batch([data[i] for i in members])
+            answers |= zip(members, unpadded(operator(batch), batch), strict=True)
+        return iter([answers[i] for i in indices])
 
     def _check(self, data: Samples) -> None:
         if len(data) != len(self.assignment):

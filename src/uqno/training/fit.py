@@ -49,7 +49,7 @@ def fit(
     epoch of lowest validation loss (keep="best", the default) or of the last one (keep="last",
     and always without validation). The same seed gives the same weights on one machine.
 
-    operator: an `uqno.operators.Operator` (collate, prepare, and called with a batch).
+    operator: an `uqno.operators.Operator` (collate, fit_normalisers, and called with a batch).
     data: a sized sequence of samples; a sample is a dict of tensors with the truth in "u".
     loss: (output, batch) -> scalar, a mean over the batch.
     batch_size: samples a step, over all processes together.
@@ -97,7 +97,7 @@ def fit(
         fabric = launch(devices, accelerator, precision, strategy)
         with kept_random_state(fabric.device):
             if not saved:
-                operator.prepare(Subset(data, training))  # type: ignore[arg-type]
+                operator.fit_normalisers(Subset(data, training))  # type: ignore[arg-type]
             split = (training, held_out)
             loop = Loop(operator, data, settings, *split, fabric, store, saved, checkpoint_every)
             loop.run(bar.wanted(progress))
@@ -111,10 +111,10 @@ def fit(
 def _check_call(
     operator: Any, data: Samples, resume: bool, folder: str | Path | None, checkpoint_every: float
 ) -> None:
-    callables = (getattr(operator, name, None) for name in ("collate", "prepare"))
+    callables = (getattr(operator, name, None) for name in ("collate", "fit_normalisers"))
     if not isinstance(operator, nn.Module) or not all(map(callable, callables)):
         raise ValueError(
-            f"{type(operator).__name__} is not an operator, it has no collate and prepare: "
+            f"{type(operator).__name__} is not an operator, it has no collate and fit_normalisers: "
             "wrap it with uqno.operators.as_operator"
         )
     if len(data) == 0:

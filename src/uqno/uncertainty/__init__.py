@@ -2,7 +2,7 @@
 
 from uqno.uncertainty.components import Components
 from uqno.uncertainty.constant import Constant, MeanField
-from uqno.uncertainty.contract import Prediction, Residuals, Uncertainty
+from uqno.uncertainty.contract import ESTIMATORS, Base, Options, Prediction, Residuals, Uncertainty
 from uqno.uncertainty.dropout import Dropout
 from uqno.uncertainty.ensemble import Disagreement, Ensemble, PerturbedPair
 from uqno.uncertainty.laplace import Laplace
@@ -10,6 +10,7 @@ from uqno.uncertainty.quantile import Quantile
 
 __all__ = [
     "ESTIMATORS",
+    "Base",
     "Components",
     "Constant",
     "Disagreement",
@@ -17,24 +18,10 @@ __all__ = [
     "Ensemble",
     "Laplace",
     "MeanField",
+    "Options",
     "PerturbedPair",
     "Prediction",
     "Quantile",
     "Residuals",
     "Uncertainty",
 ]
-
-ESTIMATORS: dict[str, type[Uncertainty]] = {
-    kind.name: kind
-    for kind in (
-        Components,
-        Constant,
-        Dropout,
-        Ensemble,
-        Laplace,
-        MeanField,
-        PerturbedPair,
-        Quantile,
-    )
-}
-"""By the name that a saved model has them under."""

@@ -1,4 +1,4 @@
-"""Neural posterior principal components (Nehme et al. 2023): a subspace in which the error lies."""
+"""Neural posterior principal components: a subspace in which the error lies."""
 
 import math
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from uqno.operators import Operator
 from uqno.types import Batch
 from uqno.uncertainty.contract import Base, Options, Prediction, Residuals
 from uqno.uncertainty.deviation import checked_count, checked_multiplier
-from uqno.uncertainty.inputs import WHERE, is_elsewhere, mean_error, seen
+from uqno.uncertainty.inputs import mean_error, network_inputs, without_queries
 from uqno.uncertainty.network import MakeNetwork, NetworkUncertainty
 
 
@@ -25,9 +25,16 @@ class Components(NetworkUncertainty):
     E the deviation that its K variances make, to be calibrated. Directions have no sign, so they
     are not averaged over symmetries.
 
-    components: K; network: (input channels, K · channels) → a module, like the base by default.
-    floor: the smallest uncertainty, as a share of the mean training error; a subspace leaves out most
-        errors, so it is that of the quantile uncertainty.
+    Args:
+        components: K.
+        multiplier: deviations that make the uncertainty.
+        network: (input channels, K · channels) → a module, like the base by default.
+        floor: the smallest uncertainty, as a share of the mean training error; a subspace leaves
+            out most errors, so it is that of the quantile estimator.
+
+    Reference:
+        Nehme et al., Uncertainty quantification via neural posterior principal components,
+        NeurIPS 2023.
     """
 
     name = "nppc"
@@ -67,14 +74,18 @@ class Components(NetworkUncertainty):
         return Prediction(center, raw.clamp_min(self.fitted().floor.to(raw)))
 
     def explained(self, base: Base, batch: Batch, truth: Tensor) -> Tensor:
-        """Σ_k <e_k, r>² / ‖r‖² (batch,): the share of the error r = truth − Ĝ(a) in the subspace.
+        """Σ_k <e_k, r>² / ‖r‖² (batch,): the share of the residual r = truth − Ĝ(a) in the subspace.
 
-        truth: (batch, channel, *points), on the points of the function; an error of 0 counts 0.
+        Args:
+            base: Ĝ.
+            batch: the functions, without queries.
+            truth: (batch, channel, *points), on the points of the function; a residual of 0
+                counts 0.
         """
-        if is_elsewhere(batch):
+        if "queries" in batch:
             raise ValueError(
                 "the share of an error at queries is no integral over the function: leave out "
-                "points= and queries"
+                "the queries"
             )
         center, fields, _ = self.subspace(base, batch)
         if truth.shape != center.shape:
@@ -89,10 +100,9 @@ class Components(NetworkUncertainty):
     def subspace(self, base: Base, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         """Ĝ(a) (batch, channel, *points), e (batch, K, channel, *points) and σ (batch, K)."""
         operator = self.fitted()
-        center, inputs = seen(base, batch)
-        here = inputs
-        if "a" in inputs:  # the integrals are over the grid, wherever the answer is wanted
-            here = {name: field for name, field in inputs.items() if name not in WHERE}
+        center, inputs = network_inputs(base, batch)
+        # The integrals are over the grid, wherever the answer is wanted.
+        here = without_queries(inputs) if "a" in inputs else inputs
         w = self.fields(operator, here)
         flat = in_l2(w, here.get("weights"))
         e, sigma = gram_schmidt(flat)
@@ -116,8 +126,12 @@ class ComponentsLoss:
     The second term moves σ_k alone: <e_k, r> counts as given there. It has one scale for all
     functions, or σ_k² would not tend to the mean of <e_k, r>²; so both have no units.
 
-    output: the fields w, (batch, components · channel, *points); batch["u"]: the residual r.
-    scale: the root mean square of training errors.
+    Called with the fields w (batch, components · channel, *points) and a batch whose `u` is the
+    residual r (batch, channel, *points).
+
+    Attributes:
+        components: K.
+        scale: the root mean square of training errors.
     """
 
     components: int

@@ -1,4 +1,4 @@
-"""Uncertainties that do not look at the function: what any other must beat."""
+"""Estimators that do not look at the function: what any other must beat."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,11 +11,17 @@ from uqno.operators.interpolate import multilinear
 from uqno.types import Batch
 from uqno.uncertainty.contract import Base, Options, Prediction, Residuals
 from uqno.uncertainty.deviation import FlooredUncertainty
-from uqno.uncertainty.inputs import errors, grid_axes, is_elsewhere
+from uqno.uncertainty.inputs import errors, grid_axes
 
 
 class Constant(FlooredUncertainty):
-    """E(a)(x) = mean over training functions and points of ‖u − Ĝ(a)‖."""
+    """E(a)(x) = mean over training functions and points of ‖u − Ĝ(a)‖.
+
+    Calibrated, it is split conformal prediction with the pointwise error as the score.
+
+    Reference:
+        Lei et al., Distribution-free predictive inference for regression, JASA 2018.
+    """
 
     name = "constant"
 
@@ -34,8 +40,16 @@ class Constant(FlooredUncertainty):
 class MeanField(FlooredUncertainty):
     """E(a)(x) = max(floor, mean over training functions of ‖u − Ĝ(a)‖(x)).
 
-    On a grid it is kept at the resolution of the first function and multilinear in between, in
+    On a grid it is stored at the resolution of the first function and multilinear in between, in
     the operator's coordinates. Geometries must share one topology: it is a mean for each vertex.
+    Calibrated, it is a band modulated by the mean error at each place.
+
+    Args:
+        floor: the smallest uncertainty, as a share of the mean training error.
+
+    Reference:
+        Diquigiovanni et al., Conformal prediction bands for multivariate functional data, Journal
+        of Multivariate Analysis 2022.
     """
 
     name = "mean-field"
@@ -70,13 +84,13 @@ class MeanField(FlooredUncertainty):
         self.need_fit()
         center = base.center(batch)
         field, shape = self.field.to(center), center.shape[2:]
-        if "a" in batch and "points" in batch:
+        if "a" in batch and "queries" in batch:
             axes = grid_axes(base.operator, field.shape, field)
-            points = batch["points"].expand(len(center), -1, -1)
-            raw = multilinear(field.expand(len(center), 1, *field.shape), axes, points)[:, 0]
+            queries = batch["queries"].expand(len(center), -1, -1)
+            raw = multilinear(field.expand(len(center), 1, *field.shape), axes, queries)[:, 0]
         elif "a" in batch and field.shape != shape:
             raw = resampled(base.operator, field, shape).expand(len(center), *shape)
-        elif is_elsewhere(batch) or field.shape != shape:
+        elif "queries" in batch or field.shape != shape:
             raise ValueError(different_vertices(shape[0], len(field)))
         else:
             raw = field.expand(len(center), *shape)
@@ -91,8 +105,9 @@ def resampled(operator: Operator, field: Tensor, shape: torch.Size) -> Tensor:
     return multilinear(field[None, None], known, points)[0, 0].view(shape)
 
 
-def different_vertices(found: int, expected: int) -> str:
+def different_vertices(count: int, expected: int) -> str:
+    """The message that a mean over vertices has no value here."""
     return (
-        f"a geometry with {found} vertices (or queries), the mean field has {expected}: it needs "
+        f"a geometry with {count} vertices (or queries), the mean field has {expected}: it needs "
         "one topology; use Constant or Quantile for others"
     )

@@ -3,20 +3,26 @@
 The calibrator takes any of them, so every method comes raw and calibrated.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from uqno.operators import Operator
-from uqno.operators.symmetry import Symmetry, averaged
-from uqno.types import Batch, Samples
+from uqno.operators import Operator, Symmetry
+from uqno.operators.base import register
+from uqno.operators.symmetry import averaged
+from uqno.types import Batch, Sample, Samples
 
 Feature = Callable[[Batch, Tensor], Tensor]
 """(batch, centre (batch, channel, *points)) → (batch, features, *points)."""
+
+ESTIMATORS: dict[str, type[Uncertainty]] = {}
+"""Every estimator by its `name`, under which a saved model finds it."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +35,14 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Base:
-    """Ĝ as the uncertainty sees it: the operator, its symmetries, and fields that hint at its error.
+    """Ĝ as an estimator of E sees it.
 
-    others: operators trained like the first; Ĝ is then the mean of all.
-    deviation: whether the deviation over the symmetries and the operators is such a field.
+    Attributes:
+        operator: the operator; the whole base lies on its device.
+        symmetries: Ĝ is the mean over them.
+        features: callables that give further fields for E to see.
+        deviation: whether E sees the deviation over the symmetries and the operators.
+        others: operators trained like the first; Ĝ is then the mean of all.
     """
 
     operator: Operator
@@ -41,32 +51,55 @@ class Base:
     deviation: bool = True
     others: tuple[Operator, ...] = ()
 
+    @property
+    def operators(self) -> tuple[Operator, ...]:
+        """All operators whose mean Ĝ is."""
+        return (self.operator, *self.others)
+
+    def batch(self, samples: Sequence[Sample]) -> dict[str, Tensor]:
+        """Samples as a batch on the base's device, prepared for its symmetries."""
+        return self.operator.batch(samples, self.symmetries)
+
+    def ready(self) -> Base:
+        """The base itself, all of it on the device of its operator and in evaluation mode."""
+        features = (f for f in self.features if isinstance(f, nn.Module))
+        for module in (*self.operators, *features):
+            module.to(self.operator.device).eval()
+        return self
+
     def center(self, batch: Batch) -> Tensor:
-        """Ĝ(a) (batch, channel, *points) alone, for an uncertainty that sees no features."""
+        """Ĝ(a) (batch, channel, *points) alone, for an estimator that sees no features."""
         return averaged(self.operator, batch, self.symmetries, self.others)[0]
 
     def view(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Ĝ(a) (batch, channel, *points) and the features (batch, f, *points), f ≥ 0."""
         center, deviation = averaged(self.operator, batch, self.symmetries, self.others)
-        hints = [deviation] if deviation is not None and self.deviation else []
-        hints += [feature(batch, center) for feature in self.features]
-        return center, torch.cat(hints, dim=1) if hints else center[:, :0]
+        features = [deviation] if deviation is not None and self.deviation else []
+        features += [feature(batch, center) for feature in self.features]
+        return center, torch.cat(features, dim=1) if features else center[:, :0]
 
-    def single(self, uncertainty: str) -> Operator:
-        """The one operator, for an uncertainty that looks into it."""
+    def only_operator(self, estimator: str) -> Operator:
+        """The operator of a base of one, for an estimator that looks inside it.
+
+        Raises:
+            ValueError: The base has several.
+        """
         if self.others:
             raise ValueError(
-                f"{uncertainty} is made of the inside of one operator, and the base has "
-                f"{1 + len(self.others)}: give it a base of one"
+                f"{estimator} is made of the inside of one operator, and the base has "
+                f"{len(self.operators)}: give it a base of one"
             )
         return self.operator
 
 
 @dataclass(frozen=True)
 class Residuals:
-    """Training functions with predictions by an operator that has not seen them.
+    """Training functions with predictions by an operator that has not seen them, on the CPU.
 
-    data[i]: the sample; centers[i]: Ĝ(a) (channel, *points); features[i]: (f, *points).
+    Attributes:
+        data: data[i] is the sample.
+        centers: centers[i] is Ĝ(a) (channel, *points).
+        features: features[i] is what else E sees, (f, *points).
     """
 
     data: Samples
@@ -77,23 +110,52 @@ class Residuals:
         return len(self.data)
 
 
-class Uncertainty(nn.Module, ABC):
-    """An estimator of E. Its tensors are its state dict, the rest of it `config`.
+@dataclass(frozen=True)
+class Options:
+    """How networks are trained.
 
-    bounded: whether the method itself promises a band, so that its raw uncertainty (λ = 1, its own
-        multiplier included) has a width to compare; a subspace of errors, say, has none.
+    Attributes:
+        training: goes to `uqno.training.fit` as it is.
+        seed: of the initial weights and of the training.
     """
 
-    name = "uncertainty"
-    bounded = True
+    training: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+
+
+class Uncertainty(nn.Module, ABC):
+    """An estimator of E. Its tensors are its state dict, the rest of it `saved`.
+
+    A subclass with a `name` of its own is entered in `ESTIMATORS` by being defined, and a saved
+    model finds it there.
+
+    Attributes:
+        name: short, in lower case with hyphens.
+        bounded: whether the method itself promises a band, so that its raw uncertainty (λ = 1, its
+            own multiplier included) has a width to compare; a subspace of errors, say, has none.
+    """
+
+    name: ClassVar[str]
+    bounded: ClassVar[bool] = True
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "name" in cls.__dict__:
+            register(ESTIMATORS, cls.name, cls)
 
     @abstractmethod
-    def fit(self, base: Base, residuals: Residuals, options: "Options") -> None:
-        """Learn from training residuals; `options` say how to train and where to keep it."""
+    def fit(self, base: Base, residuals: Residuals, options: Options) -> None:
+        """Learn from training residuals.
+
+        Args:
+            base: Ĝ, trained.
+            residuals: of functions that Ĝ has not seen.
+            options: how to train networks, and where to store them.
+        """
 
     @abstractmethod
     def predict(self, base: Base, batch: Batch) -> Prediction:
-        """Centre and uncertainty > 0 of a batch."""
+        """Centre and uncertainty > 0 of a batch, on the base's device."""
 
     def saved(self) -> dict[str, Any]:
         """JSON beside the tensors: `config` goes to the constructor, the rest to `restore`."""
@@ -102,13 +164,11 @@ class Uncertainty(nn.Module, ABC):
     def restore(
         self, base: Operator, saved: Mapping[str, Any], state: Mapping[str, Tensor]
     ) -> None:
-        """Take on the state of a saved uncertainty."""
+        """Take on the state of a saved estimator.
+
+        Args:
+            base: the operator, for networks that are like it.
+            saved: what `saved` said.
+            state: the tensors.
+        """
         self.load_state_dict(state)
-
-
-@dataclass(frozen=True)
-class Options:
-    """How networks are trained: `training` goes to `uqno.training.fit` as it is."""
-
-    training: Mapping[str, Any] = field(default_factory=dict)
-    seed: int = 0

@@ -22,12 +22,19 @@ class Dropout(DeviationUncertainty):
 
     The base must be trained with dropout, as `FNO(..., dropout=0.1)`; nothing else is trained.
     The masks of a pass follow from the seed and are the same for every function of one shape, so
-    an estimate depends on the function alone, not on its batch. They are drawn for each point, so
-    they differ between resolutions; at query points, and on grids that an FNO works through in
-    tiles, a layer's integral has masks of its own. Passes are of the bare operator, without its
-    symmetries.
+    an answer depends on the function alone, not on its batch. They are drawn for each point, so
+    they differ between resolutions; at queries, and on grids that an FNO works through in tiles, a
+    layer's integral has masks of its own. Passes are of the bare operator, without its symmetries.
 
-    passes: at least 2; floor: the smallest uncertainty, as a share of the mean training error.
+    Args:
+        passes: how many, at least 2.
+        multiplier: deviations that make the uncertainty.
+        seed: of the masks.
+        floor: the smallest uncertainty, as a share of the mean training error.
+
+    Reference:
+        Gal and Ghahramani, Dropout as a Bayesian approximation: representing model uncertainty in
+        deep learning, ICML 2016.
     """
 
     name = "mc-dropout"
@@ -44,7 +51,7 @@ class Dropout(DeviationUncertainty):
         return {"config": {**config, "floor": self.floor_share}}
 
     def fit(self, base: Base, residuals: Residuals, options: Options) -> None:
-        dropouts(base.single("MC dropout"))
+        dropouts(base.only_operator("MC dropout"))
         self.measure(residuals)
 
     def answers(self, base: Base, batch: Batch) -> Iterator[Tensor]:
@@ -61,13 +68,15 @@ class Dropout(DeviationUncertainty):
 
 def dropouts(operator: Operator) -> list[nn.Module]:
     """The layers of an operator that drop something."""
-    found = [m for m in operator.modules() if isinstance(m, _DropoutNd) and m.p > 0]
-    if not found:
+    layers: list[nn.Module] = [
+        m for m in operator.modules() if isinstance(m, _DropoutNd) and m.p > 0
+    ]
+    if not layers:
         raise ValueError(
             f"{type(operator.module).__name__} has 0 layers with dropout > 0, MC dropout needs 1: "
             "train a base with it, such as FNO(..., dropout=0.1)"
         )
-    return list(found)
+    return layers
 
 
 @contextmanager

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from uqno.operators import Operator, as_operator
-from uqno.operators.description import another, describe, rebuild
 from uqno.operators.symmetry import augmentation, averaged
 from uqno.training import RelativeL2, fit, pointwise_error
 from uqno.training.samples import derived_seed, generator
@@ -20,8 +19,9 @@ from uqno.uncertainty.deviation import DeviationUncertainty, FlooredUncertainty,
 class Disagreement(nn.Module):
     """Deviation of Ĝ(a) and other operators' answers, point by point: a feature for E to see.
 
-    operators: trained on functions that neither the uncertainty nor the calibration sees, or on the
-    base's own; any that take the same batch.
+    Args:
+        operators: trained on functions that neither the uncertainty nor the calibration sees, or on
+            the base's own; any that take the same batch.
     """
 
     def __init__(self, *operators: Callable[..., Tensor]) -> None:
@@ -31,7 +31,7 @@ class Disagreement(nn.Module):
         self.operators = nn.ModuleList(as_operator(o) for o in operators)
 
     @torch.no_grad()
-    def forward(self, batch: Mapping[str, Tensor], center: Tensor) -> Tensor:
+    def forward(self, batch: Batch, center: Tensor) -> Tensor:
         """(batch, channel, *points), ≥ 0."""
         answers = [center, *(operator.eval()(batch) for operator in self.operators)]
         return torch.stack(answers).std(dim=0, correction=0)
@@ -45,17 +45,23 @@ class OtherOperators(nn.ModuleList):
         self.given = given is not None
 
     def train_like(self, base: Base, data: Sequence[Samples], options: Options) -> None:
-        """Replace them by one operator of the base's kind for each of the data, from new weights.
+        """Replace them by operators of the base's kind, trained from new weights.
 
-        By the loss and the symmetries of the base, RelativeL2; each in its own folder, member-k.
+        The loss is RelativeL2, augmented by the symmetries of the base; each has its own folder,
+        member-k.
+
+        Args:
+            base: Ĝ.
+            data: the training functions of each operator.
+            options: how they are trained.
         """
         settings = {"augment": augmentation(base.symmetries), **options.training}
         folder = settings.pop("folder", None)
-        found = []
+        trained = []
         for k, samples in enumerate(data, 1):
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(derived_seed(options.seed, "initial", k))
-                operator = another(base.operator, "train them and pass operators=[...]")
+                operator = base.operator.another("train them and pass operators=[...]")
             fit(
                 operator,
                 samples,
@@ -64,34 +70,34 @@ class OtherOperators(nn.ModuleList):
                 folder=None if folder is None else Path(folder) / f"member-{k}",
                 **settings,
             )
-            found.append(operator)
+            trained.append(operator.to(base.operator.device))
         del self[:]
-        self.extend(found)
+        self.extend(trained)
 
     def answers(self, base: Base, batch: Batch) -> Iterator[Tensor]:
-        """Of each (batch, channel, *points), averaged over the symmetries."""
+        """The answer of each (batch, channel, *points), averaged over the symmetries."""
         for operator in self:
             yield averaged(operator.eval(), batch, base.symmetries)[0]
 
     def saved(self) -> list[dict[str, Any]]:
-        return [describe(operator) for operator in self if isinstance(operator, Operator)]
+        return [operator.describe() for operator in self if isinstance(operator, Operator)]
 
     def restore(self, saved: Sequence[Mapping[str, Any]]) -> None:
         """As many untrained operators as were saved, unless they are given."""
         if self.given:
             return
-        foreign = [described["class"] for described in saved if described["module"] is None]
+        foreign = [described["class"] for described in saved if described["config"] is None]
         if foreign:
             raise ValueError(
                 f"the saved uncertainty has operators of your own ({', '.join(foreign)}): pass "
                 "uncertainty=...(operators=[...]) to load"
             )
         del self[:]
-        self.extend(rebuild(described) for described in saved)
+        self.extend(Operator.rebuilt(described) for described in saved)
 
 
 class WithOthers(FlooredUncertainty):
-    """An uncertainty made of the base and other operators."""
+    """An estimator made of the base and other operators."""
 
     operators: OtherOperators
 
@@ -105,10 +111,16 @@ class WithOthers(FlooredUncertainty):
 class Ensemble(WithOthers, DeviationUncertainty):
     """E = max(floor, multiplier · deviation over members); centre their mean. One is the base.
 
-    members: with the base, at least 2. `fit` trains the others like it, from other initial weights
-        and in another order, on the functions that the uncertainty is given.
-    operators: the others, trained already; then `fit` trains nothing.
-    floor: the smallest uncertainty, as a share of the mean training error.
+    Args:
+        members: with the base, at least 2. `fit` trains the others like it, from other initial
+            weights and in another order, on the functions that the uncertainty is given.
+        multiplier: deviations that make the uncertainty.
+        operators: the others, trained already; then `fit` trains nothing.
+        floor: the smallest uncertainty, as a share of the mean training error.
+
+    Reference:
+        Lakshminarayanan et al., Simple and scalable predictive uncertainty estimation using deep
+        ensembles, NeurIPS 2017.
     """
 
     name = "ensemble"
@@ -145,9 +157,13 @@ class Ensemble(WithOthers, DeviationUncertainty):
 class PerturbedPair(WithOthers):
     """E = max(floor, ‖Ĝ(a)(x) − G̃(a)(x)‖), G̃ trained like the base on labels with noise.
 
-    noise: its deviation, as a share of that of the label itself over its points.
-    operators: [G̃], trained already; then `fit` trains nothing.
-    floor: the smallest uncertainty, as a share of the mean training error.
+    Args:
+        noise: its deviation, as a share of that of the label itself over its points.
+        operators: [G̃], trained already; then `fit` trains nothing.
+        floor: the smallest uncertainty, as a share of the mean training error.
+
+    Reference:
+        Noise on the labels as in Lu and Van Roy, Ensemble sampling, NeurIPS 2017, with two members.
     """
 
     name = "perturbed-pair"

@@ -1,43 +1,44 @@
 """What an uncertainty network sees of a function: the input a, the prediction Ĝ(a), and features.
 
-On a grid they are channels of `a`; on a geometry, `features` of its points. At query points
-both are needed: on the grid (or surface) for the integrals, at the points for the rest.
+On a grid they are channels of `a`; on a geometry, `features` of its points. At queries both are
+needed: on the grid (or surface) for the integrals, at the queries for the rest.
 """
 
 from collections.abc import Iterator, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from uqno.operators import FNO, GINO, Operator
+from uqno.operators import Operator
 from uqno.operators.interpolate import multilinear
 from uqno.training import pointwise_error
-from uqno.types import Fields
+from uqno.types import Batch, Fields
 from uqno.uncertainty.contract import Base, Residuals
 
 # Fields that say where an answer is wanted; without them it is wanted where a is given.
-WHERE = ("points", "a_points", "queries", "query_normals", "query_features")
+QUERY_FIELDS = ("queries", "a_queries", "query_normals", "query_features")
 
 
-def seen(base: Base, batch: Fields) -> tuple[Tensor, dict[str, Tensor]]:
-    """Ĝ(a) (batch, channel, *points) where it is wanted, and the batch an uncertainty network sees."""
+def network_inputs(base: Base, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+    """Ĝ(a) (batch, channel, *points) where it is wanted, and the batch of an uncertainty network."""
     center, features = base.view(batch)
     extra = torch.cat((center, features), dim=1)
-    if not is_elsewhere(batch):
+    if "queries" not in batch:
         return center, with_extra(batch, extra, axis=1)
     if "a" not in batch:
         raise ValueError(
-            "an uncertainty at queries off the surface is not supported: give the points of interest as "
-            "points of the geometry, or leave queries out"
+            "an uncertainty at queries off the surface is not supported: give the points of "
+            "interest as points of the geometry, or leave queries out"
         )
-    here = {name: field for name, field in batch.items() if name not in WHERE}
+    here = without_queries(batch)
     on_grid = with_extra(here, torch.cat(base.view(here), dim=1), axis=1)
-    at_points = torch.cat((a_at_points(base.operator, batch), extra), dim=1)
-    return center, {**on_grid, "points": batch["points"], "a_points": at_points}
+    at_queries = torch.cat((a_at_queries(base.operator, batch), extra), dim=1)
+    return center, {**on_grid, "queries": batch["queries"], "a_queries": at_queries}
 
 
-def is_elsewhere(batch: Fields) -> bool:
-    return ("a" in batch and "points" in batch) or "queries" in batch
+def without_queries(batch: Batch) -> dict[str, Tensor]:
+    """The batch, to be answered where a is given."""
+    return {name: field for name, field in batch.items() if name not in QUERY_FIELDS}
 
 
 def with_extra(fields: Fields, extra: Tensor, axis: int) -> dict[str, Tensor]:
@@ -49,24 +50,22 @@ def with_extra(fields: Fields, extra: Tensor, axis: int) -> dict[str, Tensor]:
     return {**fields, "features": torch.cat((*given, added), dim=-1)}
 
 
-def a_at_points(operator: Operator, batch: Fields) -> Tensor:
-    """a (batch, channel, q) at the points: as given, or interpolated on the operator's grid."""
-    if "a_points" in batch:
-        return batch["a_points"]
+def a_at_queries(operator: Operator, batch: Batch) -> Tensor:
+    """a (batch, channel, q) at the queries: as given, or interpolated on the operator's grid."""
+    if "a_queries" in batch:
+        return batch["a_queries"]
     a = batch["a"]
-    return multilinear(a, grid_axes(operator, a.shape[2:], a), batch["points"])
+    return multilinear(a, grid_axes(operator, a.shape[2:], a), batch["queries"])
 
 
 def grid_axes(operator: Operator, shape: Sequence[int], like: Tensor) -> tuple[Tensor, ...]:
-    """Coordinates of a grid of that shape: an FNO's own, for others those of the unit box."""
-    if isinstance(operator.module, FNO):
-        return operator.module.fourier.grid(shape, like)
-    return tuple(torch.linspace(0, 1, n, dtype=like.dtype) for n in shape)
+    """The operator's coordinates of a grid of that shape, with the device and dtype of `like`."""
+    return tuple(torch.as_tensor(axis).to(like) for axis in operator.axes(shape))
 
 
-def one_by_one(batch: Fields) -> Iterator[dict[str, Tensor]]:
-    """Each function of a batch as a batch of its own; points (q, d) belong to all of them."""
-    shared = {"points"} if "points" in batch and batch["points"].ndim == 2 else set()
+def one_by_one(batch: Batch) -> Iterator[dict[str, Tensor]]:
+    """Each function of a batch as a batch of its own; queries (q, d) belong to all of them."""
+    shared = {"queries"} if "queries" in batch and batch["queries"].ndim == 2 else set()
     count = len(next(field for name, field in batch.items() if name not in shared))
     for i in range(count):
         yield {name: f if name in shared else f[i : i + 1] for name, f in batch.items()}
@@ -90,14 +89,14 @@ def mean_error(residuals: Residuals, power: int = 1) -> float:
         total += float(value.mean() if weights is None else (value * weights).sum() / weights.sum())
     if not total > 0:
         raise ValueError(
-            f"the mean training error is {total}, expected above 0: fit the uncertainty on functions "
-            "that the base has not seen"
+            f"the mean training error is {total}, expected above 0: fit the uncertainty on "
+            "functions that the base has not seen"
         )
     return float((total / len(residuals)) ** (1 / power))
 
 
 class ErrorSamples:
-    """Training samples of an uncertainty: what it sees, and as truth `u` the residual to cover."""
+    """Training samples of an uncertainty network: its inputs, and as truth `u` the residual."""
 
     def __init__(self, residuals: Residuals) -> None:
         self.residuals = residuals
@@ -117,22 +116,6 @@ class ErrorSamples:
         return sample["a"].shape[0] if "a" in sample else sample["features"].shape[-1]
 
     def dimensions(self) -> int | None:
-        """Of the grid; None for geometries."""
+        """Dimensions of the grid; None for geometries."""
         sample = self[0]
         return sample["a"].ndim - 1 if "a" in sample else None
-
-
-def network_like(
-    operator: Operator, inputs: int, outputs: int, dimensions: int | None
-) -> nn.Module:
-    """An untrained network of the base's kind; an FNO for a grid base that is not uqno's own."""
-    if isinstance(operator.module, FNO):
-        return operator.module.like(inputs, outputs)
-    if isinstance(operator.module, GINO):
-        return operator.module.like(inputs, outputs)
-    if dimensions is None:
-        raise ValueError(
-            f"no network is known for {type(operator.module).__name__} on geometries: pass "
-            "network= to the uncertainty"
-        )
-    return FNO(inputs, outputs, modes=(12,) * dimensions)

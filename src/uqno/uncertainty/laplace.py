@@ -1,18 +1,17 @@
 """Last-layer Laplace: the posterior of a linear layer is Gaussian, and known in closed form."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from torch import Tensor, nn
 
 from uqno.operators import Operator
 from uqno.operators.symmetry import averaged
-from uqno.types import Batch
+from uqno.types import Batch, Reals
 from uqno.uncertainty.contract import Base, Options, Prediction, Residuals
 from uqno.uncertainty.deviation import FlooredUncertainty, checked_multiplier
 from uqno.uncertainty.inputs import one_by_one
@@ -30,6 +29,14 @@ class Laplace(FlooredUncertainty):
     maximise the evidence. So E is `multiplier` predictive standard deviations, noise included.
     Points count by their weights, where there are any, and each function as much as it has points.
     Features are averaged over the symmetries, as the answer that is linear in them.
+
+    Args:
+        multiplier: standard deviations that make the uncertainty.
+        floor: the smallest uncertainty, as a share of the mean training error.
+
+    References:
+        MacKay, A practical Bayesian framework for backpropagation networks, Neural Computation
+        1992; Daxberger et al., Laplace redux: effortless Bayesian deep learning, NeurIPS 2021.
     """
 
     name = "laplace"
@@ -56,18 +63,20 @@ class Laplace(FlooredUncertainty):
         self.load_state_dict(state)
 
     def fit(self, base: Base, residuals: Residuals, options: Options) -> None:
-        weights = last_weights(base.single("last-layer Laplace"))
+        weights = last_weights(base.only_operator("last-layer Laplace"))
         self.measure(residuals)
-        found = moments(base, residuals)
-        values, self.vectors = torch.linalg.eigh(found.features)
-        self.values = values.clamp_min(0)
+        of_data = moments(base, residuals)
+        values, vectors = torch.linalg.eigh(of_data.features)
+        values = values.clamp_min(0)
         best = [
-            evidence_maximum(self.values.numpy(), found.count, float(r), float(w))
-            for r, w in zip(found.squares, weights.square().sum(1), strict=True)
+            evidence_maximum(values.numpy(), of_data.count, float(r), float(w))
+            for r, w in zip(of_data.squares, weights.square().sum(1), strict=True)
         ]
-        self.prior, self.noise = (
+        prior, noise = (
             torch.tensor(column, dtype=torch.float64) for column in zip(*best, strict=True)
         )
+        self.values, self.vectors, self.prior, self.noise = values, vectors, prior, noise
+        self.to(base.operator.device)
 
     @torch.no_grad()
     def predict(self, base: Base, batch: Batch) -> Prediction:
@@ -79,12 +88,12 @@ class Laplace(FlooredUncertainty):
     def variance(self, base: Base, batch: Batch) -> Tensor:
         """Σ_c of the predictive variance (batch, *points), in the units of u; in double."""
         phi = bias_and_features(base, batch)
-        scales = base.operator.outputs.std.double().square().cpu().expand(len(self.noise))
+        scales = base.operator.outputs.std.double().square().expand(len(self.noise))
         # Σ_c std_c² φ'(α_c + β_c Φ'Φ)⁻¹ φ has the eigenvectors of Φ'Φ and these eigenvalues.
         variances = 1 / (self.prior[:, None] + self.noise[:, None] * self.values)
         eigenvalues = (scales[:, None] * variances).sum(0)
-        factor = (self.vectors * eigenvalues.sqrt()).T.to(phi.device)
-        noise = float((scales / self.noise).sum())
+        factor = (self.vectors * eigenvalues.sqrt()).T
+        noise = (scales / self.noise).sum()
         parts = torch.split(phi.flatten(2), PIECE, dim=2)
         variance = torch.cat([(factor @ some.double()).square().sum(1) for some in parts], dim=1)
         return (variance + noise).view(-1, *phi.shape[2:])
@@ -104,11 +113,12 @@ class Moments:
 
 @torch.no_grad()
 def moments(base: Base, residuals: Residuals) -> Moments:
-    """Of the base on the training functions, one in memory at a time."""
+    """The moments of the base on the training functions, one in memory at a time."""
     weights = last_weights(base.operator)
     gram = squares = torch.zeros((), dtype=torch.float64)
     count = 0
-    for batch in functions(base.operator, residuals):
+    for i in range(len(residuals)):
+        batch = base.batch([residuals.data[i]])  # a function of its own, so without padding
         phi = bias_and_features(base, batch).flatten(2)[0]
         truth = base.operator.outputs(batch["u"]).flatten(2)[0]
         mass = torch.ones_like(truth[0])
@@ -124,12 +134,6 @@ def moments(base: Base, residuals: Residuals) -> Moments:
     return Moments(gram, squares, count)
 
 
-def functions(operator: Operator, residuals: Residuals) -> Iterator[Batch]:
-    """Each training function as a batch of its own, so that there is no padding."""
-    for i in range(len(residuals)):
-        yield {n: f.to(operator.device) for n, f in operator.collate([residuals.data[i]]).items()}
-
-
 def bias_and_features(base: Base, batch: Batch) -> Tensor:
     """φ (batch, hidden + 1, *points); the last one is 1, for the bias."""
     phi, _ = averaged(base.operator.features, batch, base.symmetries)
@@ -137,7 +141,7 @@ def bias_and_features(base: Base, batch: Batch) -> Tensor:
 
 
 def evidence_maximum(
-    values: NDArray[np.float64], count: int, squares: float, weights: float
+    values: Reals, count: int, squares: float, weights: float
 ) -> tuple[float, float]:
     """(α, β) of the largest evidence, from the eigenvalues s of Φ'Φ, N, r'r and ‖w‖².
 
@@ -154,8 +158,8 @@ def evidence_maximum(
     tried = np.log(max(values.max(), 1e-300)) + np.linspace(-40, 20, 241)
     best = int(np.argmin([lack(t) for t in tried]))
     around = tried[max(best - 1, 0)], tried[min(best + 1, len(tried) - 1)]
-    found = minimize_scalar(lack, bounds=around, method="bounded", options={"xatol": 1e-9})
-    ratio = float(np.exp(found.x))
+    least = minimize_scalar(lack, bounds=around, method="bounded", options={"xatol": 1e-9})
+    ratio = float(np.exp(least.x))
     beta = count / max(squares + ratio * weights, np.finfo(float).tiny)
     return ratio * beta, beta
 

@@ -1,4 +1,4 @@
-"""Uncertainties that are networks themselves: built like the base, trained on residuals, saved whole."""
+"""Estimators of E that are networks: built like the base, trained on residuals, saved whole."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,8 +10,10 @@ from uqno.operators import Operator
 from uqno.operators.symmetry import augmentation
 from uqno.training import fit
 from uqno.training.settings import Loss
+from uqno.types import Batch
 from uqno.uncertainty.contract import Base, Options, Residuals, Uncertainty
-from uqno.uncertainty.inputs import ErrorSamples, network_like
+from uqno.uncertainty.deviation import check_share
+from uqno.uncertainty.inputs import ErrorSamples
 
 MakeNetwork = Callable[[int, int], nn.Module]
 """(input channels, output channels) → an untrained module."""
@@ -28,15 +30,17 @@ class ErrorOperator(Operator):
         self.register_buffer("floor", torch.zeros(()))
         self.register_buffer("scale", torch.ones(()))
 
-    def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
+    def forward(self, batch: Batch) -> Tensor:
         return self.scale * super().forward(batch)
 
 
 class NetworkUncertainty(Uncertainty):
     """E from one network that sees (a, Ĝ(a), features).
 
-    make_network: by default the same kind as the base, an FNO for a foreign base on a grid.
-    floor: the smallest uncertainty, as a share of the mean training error.
+    Args:
+        make_network: by default the same kind as the base, an FNO for a base on a grid that is no
+            `NeuralOperator`.
+        floor: the smallest uncertainty, as a share of the mean training error.
     """
 
     kind: type[ErrorOperator] = ErrorOperator
@@ -66,11 +70,11 @@ class NetworkUncertainty(Uncertainty):
     def build(
         self, base: Operator, inputs: int, outputs: int, dimensions: int | None
     ) -> ErrorOperator:
-        """The untrained operator; `restore` fills it with weights."""
+        """The untrained operator, on the CPU; `restore` fills it with weights."""
         if self.make_network is not None:
             network = self.make_network(inputs, outputs)
         else:
-            network = network_like(base, inputs, outputs, dimensions)
+            network = base.network_like(inputs, outputs, dimensions)
         self.shape = {"inputs": inputs, "outputs": outputs, "dimensions": dimensions}
         self.operator = self.kind(network)
         return self.operator
@@ -86,7 +90,17 @@ class NetworkUncertainty(Uncertainty):
         scale: float,
         floor: float,
     ) -> None:
-        """Build and train it; scale, floor: of its answers, in the units of u."""
+        """Build the network and train it; it ends on the device of the base.
+
+        Args:
+            base: Ĝ.
+            residuals: what it learns from.
+            options: how it is trained.
+            outputs: channels of its answer.
+            loss: of its answer, with the residual as `u`.
+            scale: the size of its answers, in the units of u.
+            floor: the smallest of its answers, in the units of u.
+        """
         data = ErrorSamples(residuals)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(options.seed)
@@ -95,13 +109,14 @@ class NetworkUncertainty(Uncertainty):
         operator.floor.fill_(floor)
         settings = {"augment": augmentation(base.symmetries), **options.training}
         fit(operator, data, loss=loss, seed=options.seed, **settings)
+        operator.to(base.operator.device)
 
     def fitted(self) -> ErrorOperator:
+        """The trained operator.
+
+        Raises:
+            ValueError: There is none yet.
+        """
         if self.operator is None:
             raise ValueError("the uncertainty is not fitted: call fit first")
         return self.operator
-
-
-def check_share(name: str, value: float) -> None:
-    if not 0 < value < 1:
-        raise ValueError(f"{name} = {value} must lie in (0, 1): a share of the mean error")

@@ -140,7 +140,7 @@ def test_a_car_is_prepared_once(finished, monkeypatch):
     made, _, _ = finished
     task = CarTask(TINY, made.folder, made.data)
     first = task.train(ours=True)[3]
-    monkeypatch.setattr(cars.GINO, "prepare_geometry", None)
+    monkeypatch.setattr(cars.LatentGrid, "prepare", None)
     assert task.train(ours=True)[3] is first
     assert task.train()[3]["query_neighbours"] is first["query_neighbours"]
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from torch import Tensor
@@ -29,7 +28,8 @@ from uqno.experiments.results import Unit
 from uqno.experiments.task import Scene, Task
 from uqno.geometry.ideal_flow import NoIdealFlow, Stream
 from uqno.geometry.surface import Surface
-from uqno.operators import GINO
+from uqno.operators import GINO, LatentGrid
+from uqno.operators.padding import pad
 from uqno.operators.symmetry import Symmetry, reflection, translations
 from uqno.types import Box, Progress, Samples
 
@@ -128,8 +128,8 @@ def axes_of(bodies: Sequence[Surface]) -> tuple[int, int, int]:
 class Prepared:
     """Samples with their neighbours, found when first asked for and kept in memory."""
 
-    def __init__(self, samples: SurfaceSamples, gino: GINO) -> None:
-        self.samples, self.gino = samples, gino
+    def __init__(self, samples: SurfaceSamples, grid: LatentGrid) -> None:
+        self.samples, self.grid = samples, grid
         self.kept: dict[int, dict[str, Tensor]] = {}
 
     def __len__(self) -> int:
@@ -137,7 +137,7 @@ class Prepared:
 
     def __getitem__(self, i: int) -> dict[str, Tensor]:
         if i not in self.kept:
-            self.kept[i] = self.gino.prepare_geometry(self.samples[i])
+            self.kept[i] = self.grid.prepare(self.samples[i])
         return self.kept[i]
 
 
@@ -271,7 +271,7 @@ class CarTask(Task):
     @cached_property
     def samples(self) -> Prepared:
         """As ours sees them."""
-        return Prepared(self._surfaces(self.cache), self.network())
+        return Prepared(self._surfaces(self.cache), self.grid)
 
     def train(self, ours: bool = False) -> Samples:
         return self._seen(range(self.settings.train), ours)
@@ -287,7 +287,6 @@ class CarTask(Task):
 
     def network(self, dropout: float = 0.0, ours: bool = False) -> GINO:
         s = self.settings
-        near_node, near_point = s.neighbours
         return GINO(
             1,
             self.cars.box,
@@ -296,17 +295,22 @@ class CarTask(Task):
             s.width,
             s.layers,
             features=1 if ours and s.ideal_flow else 0,
-            neighbours=(near_node, near_point),
+            neighbours=self.grid.neighbours,
             dropout=dropout,
         )
 
     @cached_property
+    def grid(self) -> LatentGrid:
+        """The latent grid of every network."""
+        near_node, near_point = self.settings.neighbours
+        box, shape = tuple(self.cars.box), tuple(self.settings.latent)
+        return LatentGrid(box, shape, (near_node, near_point))
+
+    @cached_property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        with torch.random.fork_rng(devices=[]):  # the weights of this network are of no interest
-            gino = self.network()
         along, side, _ = self.cars.axes
-        moved = translations(gino, along, self.settings.shifts)
-        return (*moved, reflection(gino, side)[1]) if self.settings.symmetric else moved
+        moved = translations(self.grid, along, self.settings.shifts)
+        return (*moved, reflection(self.grid, side)[1]) if self.settings.symmetric else moved
 
     @property
     def scored_at_once(self) -> int:
@@ -314,7 +318,7 @@ class CarTask(Task):
 
     def trial(self, role: str) -> dict[str, Tensor]:
         count = self.settings.batch_size if role == "train" else 1
-        return self.network().collate([self.train()[0]] * count)
+        return pad([self.train()[0]] * count)
 
     # --- pictures -----------------------------------------------------------------------------
 
