@@ -133,7 +133,7 @@ def calibrate(
     """Find the scale of the uncertainty that carries the guarantee, from held-out functions."""
     from uqno.conformal import calibrate as make_calibration
     from uqno.conformal.words import rounded_up
-    from uqno.data.files import open_calibration
+    from uqno.data.calibration_file import open_calibration
     from uqno.storage import write_text
 
     _keep_input(file, to)
@@ -178,7 +178,8 @@ def predict(
     as_json: Json = False,
 ) -> None:
     """Predict functions with their calibrated band."""
-    from uqno.data.files import read_arrays, read_points
+    from uqno.data.arrays import read_arrays
+    from uqno.data.readers.csv import read_points
 
     writers = {".nc": "to_netcdf", ".npz": "to_npz", ".vtp": "to_vtk", ".vtr": "to_vtk"}
     if to.suffix not in writers:
