@@ -178,12 +178,11 @@ def predict(
     as_json: Json = False,
 ) -> None:
     """Predict functions with their calibrated band."""
+    from uqno.band.formats import format_of
     from uqno.data.arrays import read_arrays
     from uqno.data.readers.csv import read_points
 
-    writers = {".nc": "to_netcdf", ".npz": "to_npz", ".vtp": "to_vtk", ".vtr": "to_vtk"}
-    if to.suffix not in writers:
-        raise ValueError(f"--out {to} must end in one of {', '.join(writers)}")
+    format_of(to)  # before the work, refuse what could not be written after it
     _keep_input(file, to)
     where = None if at is None else _resolution(at) or read_points(at)
     fields = read_arrays(file)
@@ -191,7 +190,7 @@ def predict(
 
     loaded = UQNO.load(model)
     band = loaded.predict_fields(fields, where, alpha=alpha, delta=delta)
-    getattr(band, writers[to.suffix])(to)
+    band.write(to)
     if as_json:
         said = {
             "out": str(to),
