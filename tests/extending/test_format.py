@@ -48,9 +48,9 @@ def test_what_it_cannot_hold_is_refused_before_the_old_file_is_touched(tmp_path)
 def test_the_shell_finds_it(tmp_path):
     torch.manual_seed(0)
     base = FNO(1, 1, (4,), width=4, layers=1)
-    functions = [{"a": torch.rand(1, 16), "u": torch.rand(1, 16)} for _ in range(20)]
-    model = UQNO(base, uncertainty="constant").fit(functions[:5])
-    model.calibrate(functions[5:], alpha=0.2, delta=0.2)
+    functions = [{"a": torch.rand(1, 16), "u": torch.rand(1, 16)} for _ in range(30)]
+    model = UQNO(base).fit(functions[:8], epochs=1, batch_size=2)
+    model.calibrate(functions[8:], alpha=0.2, delta=0.2)
     model.save(tmp_path / "model")
     a = functions[0]["a"].numpy()
     np.savez(tmp_path / "a.npz", a=a)
