@@ -69,7 +69,7 @@ def test_the_conformal_core_needs_numpy_and_scipy_only():
 
 
 @pytest.mark.parametrize(
-    "module", ["uqno", "uqno.conformal", "uqno.cli", "uqno.data.files", "uqno.band"]
+    "module", ["uqno", "uqno.conformal", "uqno.cli", "uqno.data.calibration_file", "uqno.band"]
 )
 def test_importing_loads_no_torch(module):
     code = f"import {module}, sys; assert 'torch' not in sys.modules; import torch"

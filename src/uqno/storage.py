@@ -1,21 +1,32 @@
 """The one way in which files and folders are written, and how damaged ones are recognised.
 
-A file or folder is made aside, forced to the disk and renamed into its place: whoever reads
-the place, at whatever instant the writer was stopped, sees the old content or the whole new one.
+A file or folder is written under another name in the same place, forced to the disk and renamed:
+a reader sees the old content or the whole new one, and a write that fails leaves the old content.
+
+A file is replaced by one rename. A folder takes two, as the old one must be moved away first: a
+reader between them sees no folder, and a process killed between them leaves the old folder
+beside, as `.NAME.*.old`. Of several writers at once, the last one to finish wins.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import shutil
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
+
+from uqno.types import Array
+
+# What renaming onto a folder that is not empty says, depending on the system.
+TAKEN = (errno.ENOTEMPTY, errno.EEXIST)
 
 
 def write_file(path: str | Path, write: Callable[[Path], object]) -> None:
@@ -30,7 +41,7 @@ def write_file(path: str | Path, write: Callable[[Path], object]) -> None:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    aside = _beside(path, "part")
     try:
         write(aside)
         _force_to_disk(aside)
@@ -56,58 +67,102 @@ def write_json(path: str | Path, content: Any, indent: int | None = None) -> Non
 
 
 def write_npz(path: str | Path, arrays: Mapping[str, Any], compressed: bool = False) -> None:
-    """`write_file` with named arrays in NumPy's archive format, without pickle."""
+    """`write_file` with named arrays in NumPy's archive format.
+
+    Raises:
+        ValueError: an array holds Python objects, which would be pickled.
+    """
     save = np.savez_compressed if compressed else np.savez
-
-    def write(aside: Path) -> None:
-        with aside.open("wb") as file:  # given a name, NumPy would append .npz to it
-            save(file, allow_pickle=False, **arrays)
-
-    write_file(path, write)
-
-
-def write_npy(path: str | Path, values: Any) -> None:
-    """`write_file` with one array in NumPy's format, without pickle."""
-
-    def write(aside: Path) -> None:
-        with aside.open("wb") as file:  # given a name, NumPy would append .npy to it
-            np.save(file, values, allow_pickle=False)
-
-    write_file(path, write)
+    for name, values in arrays.items():
+        if np.asarray(values).dtype.hasobject:
+            raise ValueError(
+                f"{name} holds Python objects, which {path} cannot: convert it to numbers or text"
+            )
+    _write_opened(path, lambda file: save(file, **arrays))
 
 
-def write_folder(folder: str | Path, write: Callable[[Path], object]) -> None:
-    """Replace a folder by what `write` puts into the folder it is given, whole or not at all.
+def write_npy(path: str | Path, values: Array) -> None:
+    """`write_file` with one array of numbers in NumPy's format."""
+    _write_opened(path, lambda file: np.save(file, values, allow_pickle=False))
+
+
+def _write_opened(path: str | Path, write: Callable[[IO[bytes]], object]) -> None:
+    """`write_file` through an open file: given a name, NumPy would append its suffix to it."""
+
+    def write_aside(aside: Path) -> None:
+        with aside.open("wb") as file:
+            write(file)
+
+    write_file(path, write_aside)
+
+
+def write_folder(
+    folder: str | Path, write: Callable[[Path], object], *, replace: bool = True
+) -> None:
+    """Put what `write` fills an empty folder with in the place of `folder`, whole or not at all.
 
     Args:
         folder: the folder to write; folders above it are made.
         write: is called with an empty folder beside it, and fills that.
+        replace: whether a folder that is there already is replaced. If not, it is refused.
 
     Raises:
+        FileExistsError: a file is there, or a folder and `replace` is False.
         OSError: the folder could not be written; the old one, if there was one, is untouched.
     """
     folder = Path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise FileExistsError(f"{folder} is a file: remove it or choose another name")
     folder.parent.mkdir(parents=True, exist_ok=True)
-    aside = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.part")
-    old = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.old")
+    aside = _beside(folder, "part")
     try:
         aside.mkdir()
         write(aside)
         for path in (*aside.rglob("*"), aside):
             _force_to_disk(path)
-        if folder.exists():
-            os.replace(folder, old)
-        try:
-            os.replace(aside, folder)
-        except BaseException:
-            if old.exists():  # the folder that was there stays
-                os.replace(old, folder)
-            raise
+        if replace:
+            _replace_folder(aside, folder)
+        else:
+            _place_folder(aside, folder)
         _force_to_disk(folder.parent)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
-        if folder.exists():  # otherwise the old folder is all there is
-            shutil.rmtree(old, ignore_errors=True)
+
+
+def _place_folder(aside: Path, folder: Path) -> None:
+    """Rename `aside` to `folder`, which must not be there, or only as an empty folder."""
+    try:
+        os.replace(aside, folder)
+    except OSError as why:
+        if why.errno not in TAKEN:
+            raise
+        raise FileExistsError(
+            f"{folder} already exists: remove it or choose another name"
+        ) from None
+
+
+def _replace_folder(aside: Path, folder: Path) -> None:
+    """Rename `aside` to `folder`, after what is there was moved away; a failure moves it back."""
+    while True:
+        old = _beside(folder, "old")
+        with suppress(FileNotFoundError):
+            os.replace(folder, old)
+        try:
+            os.replace(aside, folder)
+        except BaseException as why:
+            if isinstance(why, OSError) and why.errno in TAKEN:
+                shutil.rmtree(old, ignore_errors=True)  # another writer was faster: replace that
+                continue
+            if old.exists():
+                os.replace(old, folder)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
+        return
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    """A new name in the same folder, hidden and used by nobody else."""
+    return path.with_name(f".{path.name}.{uuid.uuid4().hex}.{suffix}")
 
 
 def read_json(path: str | Path, remedy: str) -> dict[str, Any]:

@@ -33,8 +33,9 @@ Mixed: TypeAlias = Literal["own", "subsample"]
 
 # --- functions as tensors ---------------------------------------------------------------------
 
-Sample: TypeAlias = "Mapping[str, Tensor]"
-"""The fields of one function by name: `a` and `u`, or `points`, `normals` and `u`, …"""
+Sample: TypeAlias = Mapping[str, Any]
+"""The tensors of one function by name: a `uqno.data.GridSample`, a `uqno.data.GeometrySample` or a
+plain dict. (Type checkers accept neither of the first two as a mapping to tensors.)"""
 Batch: TypeAlias = "Mapping[str, Tensor]"
 """The fields of several functions, each with a leading batch axis."""
 Fields: TypeAlias = "Mapping[str, Tensor]"

@@ -1,6 +1,7 @@
 """A band says what the calibration says: radius, membership, shares, and what is refused."""
 
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -35,7 +36,8 @@ def naive_inside(band, u):
     for place in np.ndindex(uncertainty.shape):
         f, *x = place
         vector = np.array([u[(f, c, *x)] - center[(f, c, *x)] for c in range(center.shape[1])])
-        inside[place] = np.linalg.norm(vector) / uncertainty[place] <= band.calibration.scale
+        scale = np.broadcast_to(band.applied_scale, len(center))[f]
+        inside[place] = np.linalg.norm(vector) / uncertainty[place] <= scale
     return inside if batch else inside[0]
 
 
@@ -117,14 +119,79 @@ def test_one_function_is_no_batch():
 
 
 def test_repr_is_short_and_says_what_matters():
-    told = repr(plane(functions=3, units="Pa", name="p"))
-    assert "Band of p [Pa]: 3 functions, 4 × 5 grid" in told
-    assert "covers ≥ 90 % of the function's grid points with probability ≥ 98 %" in told
-    assert len(told.splitlines()) == 4
+    text = repr(plane(functions=3, units="Pa", name="p"))
+    assert "Band of p [Pa]: 3 functions, 4 × 5 grid" in text
+    assert "covers ≥ 90 % of the function's grid points with probability ≥ 98 %" in text
+    assert len(text.splitlines()) == 4
     assert "surface of 4 points and 4 triangles" in repr(surface())
     assert "2 components" in repr(plane(channels=2))
     confident = replace(line(), calibration=replace(CAL, confidence=0.95))
     assert "for ≥ 98 % of new functions, confidence 95 %" in repr(confident)
+
+
+# --- a scale for each function ----------------------------------------------------------------
+
+SCALES = np.array([0.5, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("weights", [None, np.eye(4, 5), np.stack([np.eye(4, 5)] * 3)])
+@pytest.mark.parametrize("channels", [1, 2])
+def test_a_scale_for_each_function(channels, weights):
+    """The batch is the bands of its functions, each with its own scale in the calibration."""
+    batch = plane(channels, functions=3, weights=weights, scale=SCALES)
+    u = truth_of(batch)
+    common = replace(batch, scale=None)
+    each = [replace(common[i], calibration=scaled(float(s))) for i, s in enumerate(SCALES)]
+    inside = np.stack([one.contains(u[i]) for i, one in enumerate(each)])
+    assert 0 < inside.mean() < 1
+    np.testing.assert_array_equal(batch.contains(u), inside)
+    np.testing.assert_array_equal(batch.contains(u), naive_inside(batch, u))
+    np.testing.assert_array_equal(batch.radius, np.stack([one.radius for one in each]))
+    shares = np.array([one.coverage(u[i]) for i, one in enumerate(each)])
+    np.testing.assert_array_equal(batch.coverage(u), shares)
+    assert batch.bandwidth == pytest.approx(np.mean([one.bandwidth for one in each]), rel=1e-14)
+    if channels == 1:
+        np.testing.assert_array_equal(batch.lower, np.stack([one.lower for one in each]))
+        np.testing.assert_array_equal(batch.upper, np.stack([one.upper for one in each]))
+    for i, one in enumerate(batch):
+        assert one.applied_scale == SCALES[i]
+        np.testing.assert_array_equal(one.radius, each[i].radius)
+    np.testing.assert_array_equal(batch[1:].applied_scale, SCALES[1:])
+    np.testing.assert_array_equal(batch[1:].contains(u[1:]), inside[1:])
+
+
+def test_a_scale_in_single_precision_and_of_all_functions():
+    band = plane(functions=3)
+    low = replace(band, uncertainty=band.uncertainty.astype(np.float32), scale=SCALES)
+    assert low.radius.dtype == np.float32
+    np.testing.assert_array_equal(low[1].radius, low.radius[1])
+    assert replace(band, scale=np.float64(3)).applied_scale == 3
+    np.testing.assert_array_equal(replace(band, scale=3).radius, 3 * band.uncertainty)
+    assert replace(band, calibration=scaled(5.0)).applied_scale == 5  # None follows the calibration
+
+
+class Other:
+    """A calibration of another make, which offers what a band asks for."""
+
+    scale, weighted = None, False
+    guarantee, promise = "The whole guarantee.", "covers most of the domain"
+    levels: ClassVar[dict] = {"rho": 0.3, "design": "weighted scores", "absent": None}
+
+    def to_json(self):
+        return "{}"
+
+
+def test_any_calibration_that_offers_what_a_band_asks_for():
+    with pytest.raises(ValueError, match="no scale for all functions: give each function its own"):
+        replace(plane(functions=3), calibration=Other())
+    band = replace(plane(functions=3), calibration=Other(), scale=SCALES)
+    assert band.promise in repr(band)
+    assert band.guarantee == "The whole guarantee."
+    attrs = band.to_xarray().attrs
+    assert (attrs["rho"], attrs["design"]) == (0.3, "weighted scores")
+    assert "absent" not in attrs
+    np.testing.assert_array_equal(attrs["scale"], SCALES)
+    assert "alpha" not in attrs
 
 
 # --- against the truth -----------------------------------------------------------------------
@@ -189,7 +256,7 @@ def test_bands_of_the_calibration_functions_cover_what_the_calibration_found(dty
     assert enough == cal.ranks.function
 
 
-def test_a_zero_spread_contains_only_the_prediction():
+def test_a_zero_uncertainty_contains_only_the_center():
     band = Band([[1.0, 1.0]], [0.0, 0.0], CAL, ([0.0, 1.0],))
     np.testing.assert_array_equal(band.contains([[1.0, 1.1]]), [True, False])
 
@@ -245,7 +312,10 @@ REFUSED = {
         lambda: Band(ONE, ONES, CAL, np.ones((2, 3, 2))),
         "coordinates of 2 geometries",
     ),
-    "no calibration": (lambda: Band(ONE, ONES, 2.0, X), "uqno.Calibration, got float"),
+    "no calibration": (
+        lambda: Band(ONE, ONES, 2.0, X),
+        "uqno.Calibration, got float without scale, guarantee",
+    ),
     "triangles on a grid": (lambda: line(triangles=FACES), "leave them out on a grid"),
     "triangles from 1": (
         lambda: replace(surface(), triangles=FACES + 1),
@@ -262,6 +332,20 @@ REFUSED = {
     ),
     "negative weights": (lambda: line(3, weights=[1, -1, 1]), "weights is -1.0 at"),
     "zero weights": (lambda: line(3, weights=np.zeros(3)), "sum to zero"),
+    "infinite scale": (lambda: line(scale=np.inf), r"scale is inf at \[0\].*finite and ≥ 0"),
+    "negative scale": (
+        lambda: plane(functions=3, scale=[1.0, -1.0, 1.0]),
+        r"scale is -1.0 at \[1\] \(1 such of 3\)",
+    ),
+    "nan scale of the calibration": (
+        lambda: replace(line(), calibration=scaled(np.nan)),
+        "scale is nan",
+    ),
+    "scales of another number": (
+        lambda: plane(functions=3, scale=[1.0, 2.0]),
+        r"scale has shape \(2,\): expected a single number, or of shape \(3,\)",
+    ),
+    "scales of one function": (lambda: line(scale=[1.0]), "expected a single number$"),
     "component names": (lambda: plane(component_names=("a", "b")), "expected 1 names"),
 }
 

@@ -586,7 +586,7 @@ def test_predict_on_the_command_line(name, saved, fitted):
     assert done.returncode == 0, done.stderr
     expected = fitted.predict(np.load(saved / "inputs.npz")["a"], alpha=0.2)
     with xarray.open_dataset(saved / "band.nc") as found:
-        np.testing.assert_allclose(found["prediction"], expected.center[:, 0], atol=1e-5)
+        np.testing.assert_allclose(found["center"], expected.center[:, 0], atol=1e-5)
         np.testing.assert_allclose(found["uncertainty"], expected.uncertainty, rtol=1e-4)
     assert expected.guarantee in " ".join(done.stdout.split())
 
@@ -597,7 +597,7 @@ def test_predict_at_points_and_resolutions_on_the_command_line(saved, fitted):
     assert done.returncode == 0, done.stderr
     points = [[0.1, 0.2], [0.5, 0.5], [0.9, 0.3]]
     expected = fitted.predict(np.load(saved / "one.npz")["a"], at=np.array(points))
-    np.testing.assert_allclose(np.load(saved / "p.npz")["prediction"].ravel(), expected.center[0],
+    np.testing.assert_allclose(np.load(saved / "p.npz")["center"].ravel(), expected.center[0],
                                atol=1e-5)  # fmt: skip
     assert json.loads(done.stdout)["functions"] == 1
     finer = command("predict", "model", "one.npz", "--at", "33", "--out", "f.vtr", cwd=saved)
@@ -608,7 +608,7 @@ def test_predict_at_points_and_resolutions_on_the_command_line(saved, fitted):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("model", "one.npz", "--out", "band.txt"), "must end in one of .nc, .npz"),
+        (("model", "one.npz", "--out", "band.txt"), "must end in one of .nc"),
         (("nothing", "one.npz"), "nothing is not a model"),
         (("model", "nothing.npz"), "nothing.npz does not exist"),
         (("model", "one.npz", "--at", "bad.csv"), "line 1 is '0.1,here'"),

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from uqno.band import checks as band_checks
 from uqno.band.checks import Coordinates
-from uqno.conformal import checks, words
 from uqno.conformal.calibration import Calibration
 from uqno.conformal.scores import coverage, ratios
 from uqno.types import Floats, Reals
@@ -25,6 +24,24 @@ if TYPE_CHECKING:
 class Band:
     """{u : ‖u(x) − center(x)‖ ≤ scale · uncertainty(x)}, for one function or a batch of them.
 
+    Args:
+        center: Ĝ(a), (channel, *points) or (functions, channel, *points).
+        uncertainty: E(a) ≥ 0 before scaling, (*points) or (functions, *points).
+        calibration: the scale λ̂ and what it guarantees.
+        coordinates: for a grid, one increasing 1-D array for each dimension, in the order of the
+            dimensions of `center`, called x, y and z in this order. For scattered points, (points,
+            d), with the columns x, y, z; or (functions, points, d) for geometries that differ.
+        triangles: (faces, 3) indices of points, for a surface.
+        weights: the measure μ, (*points) for all functions or (functions, *points).
+        name: of the quantity.
+        units: of the quantity.
+        component_names: one for each channel.
+        scale: λ̂ where it is not that of the calibration: a number, or (functions,), as a
+            guarantee may give each new function its own. None takes `calibration.scale`.
+
+    Raises:
+        ValueError: what does not fit, and what was expected.
+
     >>> from uqno.conformal.ranks import Ranks
     >>> cal = Calibration(2.0, Ranks(3, 90), 99, 3, 3, alpha=0.1, delta=0.1, sampling="grid")
     >>> band = Band([[1.0, 2.0, 3.0]], [0.1, 0.1, 0.2], cal, ([0.0, 0.5, 1.0],))
@@ -33,21 +50,15 @@ class Band:
     """
 
     center: Floats
-    """Ĝ(a), (channel, *points) or (functions, channel, *points)."""
     uncertainty: Floats
-    """E(a) ≥ 0 before scaling, (*points) or (functions, *points)."""
     calibration: Calibration
     coordinates: Coordinates
-    """Of a grid: one increasing 1-D array a dimension, in the order of the dimensions of `center`,
-    called x, y and z in this order. Of scattered points: (points, d), the columns are x, y, z; or
-    (functions, points, d) for geometries that differ."""
     triangles: NDArray[np.integer[Any]] | None = None
-    """(faces, 3) indices of points, for a surface."""
     weights: Reals | None = None
-    """The measure μ, (*points) for all functions or (functions, *points)."""
     name: str = "u"
     units: str = ""
     component_names: tuple[str, ...] | None = None
+    scale: float | Reals | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.calibration, Calibration):
@@ -62,14 +73,18 @@ class Band:
             self.triangles,
             self.weights,
             self.component_names,
+            self.scale,
         )
         for name, value in fields.items():
             object.__setattr__(self, name, value)  # frozen for everyone else
+        if self.scale is None:
+            band_checks.common_scale(self.calibration.scale)
 
     # --- what it is -------------------------------------------------------------------------
 
     @property
     def is_grid(self) -> bool:
+        """Whether the points are a grid rather than scattered."""
         return isinstance(self.coordinates, tuple)
 
     @property
@@ -79,10 +94,12 @@ class Band:
 
     @property
     def is_batch(self) -> bool:
+        """Whether it is the band of several functions, even of a batch of one."""
         return self.uncertainty.ndim > len(self.points)
 
     @property
     def channels(self) -> int:
+        """Components of the function's values: 1 for a scalar function."""
         return int(self.center.shape[1 if self.is_batch else 0])
 
     @property
@@ -91,10 +108,26 @@ class Band:
         return self.calibration.guarantee
 
     @property
+    def promise(self) -> str:
+        """The guarantee in one line; `guarantee` is the whole of it."""
+        return self.calibration.promise
+
+    @property
+    def levels(self) -> dict[str, Any]:
+        """What the guarantee depends on, such as alpha and delta, by name."""
+        return self.calibration.levels
+
+    @property
+    def applied_scale(self) -> float | Reals:
+        """λ̂ as it is used: `scale`, or `calibration.scale` where that is None."""
+        return float(self.calibration.scale) if self.scale is None else self.scale
+
+    @property
     def radius(self) -> Floats:
-        """scale · uncertainty, the shape of `uncertainty`."""
-        found: Floats = self.uncertainty * self.calibration.scale
-        return found
+        """scale · uncertainty, the shape and precision of `uncertainty`."""
+        dtype = self.uncertainty.dtype
+        radius: Floats = np.multiply(self.uncertainty, self._scale_at_points(), dtype=dtype)
+        return radius
 
     @property
     def lower(self) -> Floats:
@@ -116,7 +149,15 @@ class Band:
         else:
             w = np.broadcast_to(self.weights, self.uncertainty.shape).reshape(of_function.shape)
             mean = np.einsum("fp,fp->f", of_function, w, dtype=np.float64) / w.sum(axis=1)
-        return self.calibration.scale * float(mean.mean())
+        scale = self.applied_scale
+        if isinstance(scale, float):
+            return scale * float(mean.mean())
+        return float((scale * mean).mean())
+
+    def _scale_at_points(self) -> float | Reals:
+        """`applied_scale` with axes of length 1 for the points, to multiply and to compare with."""
+        scale = self.applied_scale
+        return scale if isinstance(scale, float) else scale.reshape(-1, *(1 for _ in self.points))
 
     def _scalar(self, wanted: str) -> Floats:
         if self.channels > 1:
@@ -140,76 +181,84 @@ class Band:
             raise TypeError("the band of one function has no parts; `center` and `radius` have")
         if not isinstance(which, slice) and not -len(self) <= which < len(self):
             raise IndexError(f"function {which} is not among the {len(self)} functions of the band")
-        coordinates, weights = self.coordinates, self.weights
+        coordinates, weights, scale = self.coordinates, self.weights, self.scale
         if not isinstance(coordinates, tuple) and coordinates.ndim == 3:
             coordinates = coordinates[which]
         if weights is not None and weights.ndim == self.uncertainty.ndim:
             weights = weights[which]
+        if scale is not None and not isinstance(scale, float):
+            scale = scale[which]
         return replace(
             self,
             center=self.center[which],
             uncertainty=self.uncertainty[which],
             coordinates=coordinates,
             weights=weights,
+            scale=scale,
         )
 
     # --- against the truth ------------------------------------------------------------------
 
     def contains(self, u: Any) -> NDArray[np.bool_]:
-        """‖u − center‖ / uncertainty ≤ scale, point by point, the shape of `uncertainty`.
+        """‖u − center‖ / uncertainty ≤ scale, point by point.
 
-        u: the shape of `center`; a scalar function may leave out the channel. The ratio decides,
-        as in the calibration; `lower` and `upper` may be rounded to its other side.
+        The ratio decides, as in the calibration; `lower` and `upper` may be rounded to its other
+        side.
+
+        Args:
+            u: the truth, of the shape of `center`; a scalar function may leave out the channel.
+
+        Returns:
+            Whether the truth is in the band, of the shape of `uncertainty`.
         """
-        inside: NDArray[np.bool_] = (
-            ratios(self._error(u), self.uncertainty) <= self.calibration.scale
-        )
-        return inside.reshape(self.uncertainty.shape)
+        ratio = ratios(self._residual(u), self.uncertainty).reshape(self.uncertainty.shape)
+        inside: NDArray[np.bool_] = ratio <= self._scale_at_points()
+        return inside
 
     def coverage(self, u: Any) -> float | Reals:
-        """μ{x : u(x) in the band}, a share: a float for one function, (functions,) for a batch."""
+        """μ{x : u(x) in the band}, the covered share of each function.
+
+        Args:
+            u: the truth, of the shape of `center`; a scalar function may leave out the channel.
+
+        Returns:
+            A float for one function, (functions,) for a batch.
+
+        Raises:
+            ValueError: the calibration is by weights and the band has none.
+        """
         if self.calibration.weighted and self.weights is None:
             raise ValueError(
                 "the band was calibrated by weights and has none: give them with "
                 "dataclasses.replace(band, weights=...), or predict from a sample that has them"
             )
-        error, uncertainty = self._error(u), self.uncertainty
+        scale = self.applied_scale
+        if not isinstance(scale, float):
+            return np.array([self[i].coverage(v) for i, v in enumerate(self.truth(u))])
+        residual, uncertainty = self._residual(u), self.uncertainty
         if not self.is_batch:
-            error, uncertainty = error[np.newaxis], uncertainty[np.newaxis]
-        share = coverage(error, uncertainty, self.calibration.scale, self.weights)
+            residual, uncertainty = residual[np.newaxis], uncertainty[np.newaxis]
+        share = coverage(residual, uncertainty, scale, self.weights)
         return share if self.is_batch else float(share[0])
 
-    def _truth(self, u: Any) -> Floats:
-        """u in the shape of `center`."""
-        truth = checks.real("u", "the truth", u)
-        scalar = self.channels == 1 and truth.shape == self.uncertainty.shape
-        if truth.shape != self.center.shape and not scalar:
-            raise ValueError(
-                f"u has shape {truth.shape}, the band's center {self.center.shape}: expected the "
-                "same; evaluate u at the band's points, or predict at the points of u"
-            )
-        return truth.reshape(self.center.shape)
+    def error(self, u: Any) -> Reals:
+        """‖u − center‖, point by point, of the shape of `uncertainty`."""
+        residual = self._residual(u)
+        if self.channels == 1:
+            return np.abs(residual)
+        return np.asarray(np.linalg.norm(residual, axis=-1))
 
-    def _error(self, u: Any) -> Reals:
-        """u − center in float64, components last: (*points) or (*points, channel), a function."""
+    def truth(self, u: Any) -> Floats:
+        """u in the shape of `center`; refused if it does not fit."""
+        return band_checks.truth_of(u, self.center.shape, self.uncertainty.shape)
+
+    def _residual(self, u: Any) -> Reals:
+        """u − center in float64, (*points) or (*points, channel) for each function."""
         axis = 1 if self.is_batch else 0
-        difference: Reals = np.subtract(self._truth(u), self.center, dtype=np.float64)
-        return difference.squeeze(axis) if self.channels == 1 else np.moveaxis(difference, axis, -1)
+        residual: Reals = np.subtract(self.truth(u), self.center, dtype=np.float64)
+        return residual.squeeze(axis) if self.channels == 1 else np.moveaxis(residual, axis, -1)
 
     # --- for people and other programs ------------------------------------------------------
-
-    @property
-    def promise(self) -> str:
-        """The guarantee in one line; `guarantee` is the whole of it."""
-        c = self.calibration
-        what = "weighted" if c.weighted else c.sampling
-        part = f"covers ≥ {words.rest(c.alpha)} of {words.DOMAIN[what]}"
-        if c.confidence is None:
-            return f"{part} with probability ≥ {words.rest(c.delta)}"
-        return (
-            f"{part} for ≥ {words.rest(c.delta)} of new functions, "
-            f"confidence {words.percent(c.confidence)}"
-        )
 
     def __repr__(self) -> str:
         how_many = f"{len(self)} functions, " if self.is_batch else ""
@@ -218,8 +267,8 @@ class Band:
         r = self.radius
         return (
             f"Band of {label}: {how_many}{values}{self._where()}\n"
-            f"  prediction  {self.center.min():.4g} … {self.center.max():.4g}\n"
-            f"  radius      {r.min():.4g} … {r.max():.4g}, mean {self.bandwidth:.4g}\n"
+            f"  center  {self.center.min():.4g} … {self.center.max():.4g}\n"
+            f"  radius  {r.min():.4g} … {r.max():.4g}, mean {self.bandwidth:.4g}\n"
             f"  {self.promise}"
         )
 
@@ -232,33 +281,47 @@ class Band:
             return f"surface of {self.points[0]} points and {len(self.triangles)} triangles"
         return f"{self.points[0]} points in {self.coordinates.shape[-1]} dimensions"
 
+    def write(self, path: str | Path) -> None:
+        """Write the band into a file, in the format that the suffix of its name stands for.
+
+        Args:
+            path: ends in .nc, .npz, .vtr (a grid) or .vtp (a surface or points), or in the suffix
+                of a `uqno.band.formats.BandFormat` that is defined elsewhere.
+
+        Raises:
+            ValueError: no format has this suffix, or the format cannot hold this band.
+        """
+        from uqno.band.formats import format_of
+
+        format_of(path)().save(self, path)
+
     def to_xarray(self) -> xarray.Dataset:
-        """prediction, radius, lower, upper (scalar functions), uncertainty and weights as variables.
+        """center, radius, uncertainty, lower and upper (scalar functions) and weights as variables.
 
         Dimensions: (function, component, x, y, z) or (function, component, point), as far as they
         exist. CF attributes; the guarantee and what it rests on are attributes of the dataset.
         """
-        from uqno.band import export
+        from uqno.band.formats.netcdf import dataset
 
-        return export.dataset(self)
+        return dataset(self)
 
     def to_netcdf(self, path: str | Path) -> None:
         """`to_xarray` as a NetCDF-4 file."""
-        from uqno.band import export
+        from uqno.band.formats.netcdf import NetCDF
 
-        export.write_netcdf(self, path)
+        NetCDF().save(self, path)
 
     def to_npz(self, path: str | Path) -> None:
         """The variables of `to_xarray` as arrays, and `calibration`, the JSON of it, as text."""
-        from uqno.band import export
+        from uqno.band.formats.npz import Npz
 
-        export.write_npz(self, path)
+        Npz().save(self, path)
 
     def to_vtk(self, path: str | Path) -> None:
         """One function for ParaView: .vtr of a grid, .vtp of a surface or points; needs pyvista."""
-        from uqno.band import export
+        from uqno.band.formats.vtk import Vtk
 
-        export.write_vtk(self, path)
+        Vtk().save(self, path)
 
     def plot(
         self,
@@ -268,11 +331,15 @@ class Band:
         view: tuple[float, float] = (25.0, -55.0),
         up: str = "z",
     ) -> Figure:
-        """A figure: the shaded band over a line; prediction and radius over a plane or surface.
+        """A figure: the shaded band over a line; center and radius over a plane or surface.
 
-        truth: the shape of `center`; adds what is covered. Of a batch, the first three functions,
-        a row each. component: of a vector, instead of its length. view, up: elevation and azimuth
-        in degrees and the vertical axis, for surfaces.
+        A batch is shown by its first three functions, a row each.
+
+        Args:
+            truth: of the shape of `center`; adds the error and what is covered.
+            component: of a vector, to show instead of its length.
+            view: elevation and azimuth in degrees, for surfaces.
+            up: the vertical axis, for surfaces.
         """
         from uqno.band import plot
 

@@ -15,30 +15,44 @@ Coordinates: TypeAlias = tuple[Floats, ...] | Floats
 
 
 def fields(
-    center: Any, uncertainty: Any, coordinates: Any, triangles: Any, weights: Any, names: Any
+    center: Any,
+    uncertainty: Any,
+    coordinates: Any,
+    triangles: Any,
+    weights: Any,
+    component_names: Any,
+    scale: Any,
 ) -> dict[str, Any]:
-    """The fields of a band as arrays that fit together, by name."""
+    """The fields of a band as arrays that fit together, by name.
+
+    Raises:
+        ValueError: what does not fit, and what was expected.
+    """
     where = coordinates_of(coordinates)
     points = points_of(where)
-    found: dict[str, Any] = {
+    checked: dict[str, Any] = {
         "center": checks.real("center", "the band", center),
         "uncertainty": checks.real("uncertainty", "the band", uncertainty),
         "coordinates": where,
     }
-    shapes(found["center"].shape, found["uncertainty"].shape, where)
-    values("center", found["center"])
-    values("uncertainty", found["uncertainty"], least=0)
+    shape = checked["uncertainty"].shape
+    shapes(checked["center"].shape, shape, where)
+    values("center", checked["center"])
+    values("uncertainty", checked["uncertainty"], least=0)
     if triangles is not None:
-        found["triangles"] = triangles_of(triangles, where)
+        checked["triangles"] = triangles_of(triangles, where)
     if weights is not None:
-        found["weights"] = weights_of(weights, found["uncertainty"].shape, points)
-    if names is not None:
-        found["component_names"] = names_of(names, found["center"].shape[-1 - len(points)])
-    return found
+        checked["weights"] = weights_of(weights, shape, points)
+    if component_names is not None:
+        channels = checked["center"].shape[-1 - len(points)]
+        checked["component_names"] = names_of(component_names, channels)
+    if scale is not None:
+        checked["scale"] = scale_of(scale, shape[: len(shape) - len(points)])
+    return checked
 
 
 def coordinates_of(given: Any) -> Coordinates:
-    """A grid's axes where a tuple or list is given, else points."""
+    """The axes of a grid where a tuple or list is given, else points."""
     if isinstance(given, tuple | list):
         if not 1 <= len(given) <= 3:
             raise ValueError(f"coordinates of {len(given)} dimensions: expected a grid of 1 to 3")
@@ -55,6 +69,7 @@ def coordinates_of(given: Any) -> Coordinates:
 
 
 def axis_of(j: int, given: Any) -> Floats:
+    """Axis j of a grid: increasing, (n,)."""
     x = checks.real(f"coordinates[{j}]", "the band", given)
     if x.ndim != 1:
         raise ValueError(
@@ -68,26 +83,28 @@ def axis_of(j: int, given: Any) -> Floats:
 
 
 def points_of(coordinates: Coordinates) -> tuple[int, ...]:
+    """The shape of one function's points."""
     if isinstance(coordinates, tuple):
         return tuple(len(x) for x in coordinates)
     return (coordinates.shape[-2],)
 
 
 def shapes(center: tuple[int, ...], uncertainty: tuple[int, ...], coordinates: Coordinates) -> None:
+    """Refuse shapes of center and uncertainty that do not fit the coordinates."""
     points = points_of(coordinates)
     if uncertainty != points and uncertainty[1:] != points:
-        told = ", ".join(map(str, points))
+        listed = ", ".join(map(str, points))
         raise ValueError(
-            f"uncertainty has shape {uncertainty}, the coordinates describe points of shape {points}: "
-            f"expected {points} for one function, (functions, {told}) for a batch"
+            f"uncertainty has shape {uncertainty}, the coordinates describe points of shape "
+            f"{points}: expected {points} for one function, (functions, {listed}) for a batch"
         )
     batch = uncertainty[: len(uncertainty) - len(points)]
     channels = center[len(batch) : len(center) - len(points)]
     if center != (*batch, *channels, *points) or len(channels) != 1:
         named = ", ".join([*map(str, batch), "channel", *map(str, points)])
         raise ValueError(
-            f"center has shape {center}, uncertainty {uncertainty}: expected ({named}) for center; a scalar "
-            "function has one channel"
+            f"center has shape {center}, uncertainty {uncertainty}: expected ({named}) for center; "
+            "a scalar function has one channel"
         )
     if 0 in center:
         raise ValueError(f"center has shape {center}: expected at least one function and point")
@@ -106,9 +123,10 @@ def values(name: str, array: Floats, least: float = -np.inf) -> None:
         place = tuple(int(i) for i in np.argwhere(bad)[0])
         remedy = {
             "center": "the prediction must be finite: look at the input and the model",
-            "uncertainty": "E must be finite and ≥ 0: use a positive function of the network's output, "
-            "such as softplus",
+            "uncertainty": "E must be finite and ≥ 0: use a positive function of the network's "
+            "output, such as softplus",
             "weights": "weights are areas or shares, finite and ≥ 0",
+            "scale": "λ̂ must be finite and ≥ 0: calibrate at levels that are feasible",
         }.get(name, "coordinates must be finite")
         raise ValueError(
             f"{name} is {array[place]} at {list(place)} ({np.count_nonzero(bad)} such of "
@@ -117,6 +135,7 @@ def values(name: str, array: Floats, least: float = -np.inf) -> None:
 
 
 def triangles_of(given: Any, coordinates: Coordinates) -> NDArray[np.integer[Any]]:
+    """Triangles as (faces, 3) indices of the points."""
     faces = np.asarray(given)
     if isinstance(coordinates, tuple) or coordinates.shape[-1] == 1:
         raise ValueError(
@@ -138,10 +157,12 @@ def triangles_of(given: Any, coordinates: Coordinates) -> NDArray[np.integer[Any
 
 
 def weights_of(given: Any, uncertainty: tuple[int, ...], points: tuple[int, ...]) -> Reals:
+    """The measure, of the shape of the points or of the uncertainty."""
     weights: Reals = np.asarray(checks.real("weights", "the band", given), dtype=np.float64)
     if weights.shape not in (points, uncertainty):
         raise ValueError(
-            f"weights have shape {weights.shape}, expected {points} for all functions or {uncertainty}"
+            f"weights have shape {weights.shape}, expected {points} for all functions or "
+            f"{uncertainty}"
         )
     values("weights", weights, least=0)
     if not weights.reshape(-1, int(np.prod(points))).any(axis=1).all():
@@ -150,7 +171,45 @@ def weights_of(given: Any, uncertainty: tuple[int, ...], points: tuple[int, ...]
 
 
 def names_of(given: Sequence[str], channels: int) -> tuple[str, ...]:
+    """One name for each channel."""
     names = tuple(map(str, given))
     if isinstance(given, str) or len(names) != channels:
         raise ValueError(f"component_names = {given!r}, expected {channels} names, one a channel")
     return names
+
+
+def scale_of(given: Any, batch: tuple[int, ...]) -> float | Reals:
+    """λ̂ for all functions, or an array with one for each function of a batch.
+
+    Args:
+        given: a number, or an array of the shape `batch`.
+        batch: (functions,), or () for the band of one function.
+    """
+    scale: Reals = np.asarray(checks.real("scale", "the band", given), dtype=np.float64)
+    if scale.shape not in ((), batch):
+        own = f", or of shape {batch}, one for each function" if batch else ""
+        raise ValueError(f"scale has shape {scale.shape}: expected a single number{own}")
+    values("scale", np.atleast_1d(scale), least=0)
+    return scale if scale.ndim else float(scale)
+
+
+def common_scale(given: Any) -> None:
+    """Refuse a calibration's scale that is no finite number ≥ 0."""
+    if given is None:
+        raise ValueError(
+            "the calibration has no scale for all functions: give each function its own with "
+            "Band(…, scale=…)"
+        )
+    scale_of(given, ())
+
+
+def truth_of(given: Any, center: tuple[int, ...], uncertainty: tuple[int, ...]) -> Floats:
+    """A truth in the shape of the center; a scalar function may leave out the channel."""
+    truth = checks.real("u", "the truth", given)
+    scalar = np.prod(center) == np.prod(uncertainty) and truth.shape == uncertainty
+    if truth.shape != center and not scalar:
+        raise ValueError(
+            f"u has shape {truth.shape}, the band's center {center}: expected the same; evaluate u "
+            "at the band's points, or predict at the points of u"
+        )
+    return truth.reshape(center)

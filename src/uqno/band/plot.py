@@ -26,10 +26,13 @@ if TYPE_CHECKING:
 
 
 ROWS = 3
+"""How many functions of a batch are shown, a row each."""
 LINE, INSIDE, OUTSIDE = "#0072b2", "#9ecae9", "#d55e00"
+"""Colours of the center, of what is in the band and of what is not."""
 LARGE, SMALL = 15, 13
-# Beyond this ratio of its sides a plane is stretched: a metre of x is then not a metre of y.
+"""Sizes of titles and of the numbers along axes, in points."""
 LONGEST = 5
+"""Beyond this ratio of its sides a plane is stretched: a metre of x is then not a metre of y."""
 
 
 class BandFigure(Figure):
@@ -43,7 +46,16 @@ class BandFigure(Figure):
 
 @dataclass(frozen=True)
 class Panel:
-    """One map: values over the points and how to colour them."""
+    """One map: values over the points and how to colour them.
+
+    Args:
+        title: above it.
+        values: (*points).
+        label: of its colour bar.
+        colours: of small to large values.
+        norm: which values the first and the last colour stand for.
+        ticks: the text at each value of the colour bar that has one; None for numbers.
+    """
 
     title: str
     values: Array
@@ -53,25 +65,27 @@ class Panel:
     ticks: dict[float, str] | None = None
 
     @property
-    def scale(self) -> ScalarMappable:
+    def mappable(self) -> ScalarMappable:
+        """Values to colours."""
         return ScalarMappable(self.norm, self.colours)
 
 
 def figure(
     band: Band, truth: Any, component: int | None, view: tuple[float, float], up: str
 ) -> Figure:
+    """What `Band.plot` returns, with the same arguments."""
     _check(band, component, up)
     rows = [band[i] for i in range(min(ROWS, len(band)))] if band.is_batch else [band]
     truths = [None] * len(rows) if truth is None else _truths(band, truth)
     if _dimensions(band) == 1:
-        made = _lines(rows, truths, component)
+        drawn = _lines(rows, truths, component)
     else:
-        made = _maps(rows, truths, component, view, up)
+        drawn = _maps(rows, truths, component, view, up)
     promise = f"The band {band.promise}"
     if band.is_batch and len(band) > ROWS:
         promise += f"\nfunctions 0 to {ROWS - 1} of {len(band)}"
-    made.suptitle(promise, fontsize=LARGE)
-    return made
+    drawn.suptitle(promise, fontsize=LARGE)
+    return drawn
 
 
 def _check(band: Band, component: int | None, up: str) -> None:
@@ -88,7 +102,7 @@ def _check(band: Band, component: int | None, up: str) -> None:
 
 def _truths(band: Band, truth: Any) -> list[Array]:
     """One (channel, *points) array a row; refused if it does not have the band's shape."""
-    u = band._truth(truth)
+    u = band.truth(truth)
     return list(u[:ROWS]) if band.is_batch else [u]
 
 
@@ -124,8 +138,8 @@ def _covered(band: Band, truth: Array) -> str:
 
 
 def _lines(rows: list[Band], truths: list[Any], component: int | None) -> Figure:
-    made = BandFigure(figsize=(9, 1 + 3.6 * len(rows)), layout="constrained")
-    axes = made.subplots(len(rows), 1, sharex=True, squeeze=False)[:, 0]
+    drawn = BandFigure(figsize=(9, 1 + 3.6 * len(rows)), layout="constrained")
+    axes = drawn.subplots(len(rows), 1, sharex=True, squeeze=False)[:, 0]
     for i, (ax, band, truth) in enumerate(zip(axes, rows, truths, strict=True)):
         _line(ax, band, truth, component)
         titles = [f"function {i}"] if len(rows) > 1 else []
@@ -138,8 +152,10 @@ def _lines(rows: list[Band], truths: list[Any], component: int | None) -> Figure
             ax.spines[side].set_visible(False)
     axes[-1].set_xlabel("x", fontsize=LARGE)
     handles, labels = axes[0].get_legend_handles_labels()
-    made.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=SMALL, frameon=False)
-    return made
+    drawn.legend(
+        handles, labels, loc="outside lower center", ncols=4, fontsize=SMALL, frameon=False
+    )
+    return drawn
 
 
 def _line(ax: Any, band: Band, truth: Any, component: int | None) -> None:
@@ -174,8 +190,8 @@ def _maps(
         table, rows, titles = [table[0][:2], table[0][2:]], rows * 2, titles * 2
     high, wide = len(table), len(table[0])
     space = _dimensions(rows[0]) == 3
-    made = BandFigure(figsize=(4.8 * wide, 0.9 + 3.8 * high), layout="compressed")
-    axes = made.subplots(
+    drawn = BandFigure(figsize=(4.8 * wide, 0.9 + 3.8 * high), layout="compressed")
+    axes = drawn.subplots(
         high,
         wide,
         squeeze=False,
@@ -187,16 +203,16 @@ def _maps(
                 _surface(ax, band, panel, view, up)
             else:
                 _plane(ax, band, panel)
-            _bar(made, ax, panel, 0.8 if space else 1)
+            _bar(drawn, ax, panel, 0.8 if space else 1)
             ax.set_title((titles[i] if j == 0 else "") + panel.title, fontsize=LARGE)
-    return made
+    return drawn
 
 
-def _bar(made: Figure, ax: Any, panel: Panel, length: float) -> None:
+def _bar(drawn: Figure, ax: Any, panel: Panel, length: float) -> None:
     digits = ScalarFormatter()
     digits.set_powerlimits((-2, 4))
     shrink = length if panel.ticks is None else 0.4
-    bar = made.colorbar(panel.scale, ax=ax, shrink=shrink, pad=0.02, format=digits)
+    bar = drawn.colorbar(panel.mappable, ax=ax, shrink=shrink, pad=0.02, format=digits)
     bar.set_label(panel.label, fontsize=SMALL)
     bar.ax.tick_params(labelsize=SMALL)
     bar.ax.yaxis.get_offset_text().set(size=SMALL, ha="left")
@@ -212,8 +228,7 @@ def _panels(band: Band, truth: Any, component: int | None) -> list[Panel]:
     prediction = Panel("prediction", center, _label(band, component), "viridis", _norm(center))
     if truth is None:
         return [prediction, Panel("radius", radius, size, "cividis", _norm(radius, 0))]
-    error = np.abs(band._error(truth))
-    error = np.linalg.norm(error, axis=-1) if band.channels > 1 else error
+    error = band.error(truth)
     # One scale for both, so that they compare by eye.
     both = Normalize(0, max(radius.max(), error.max(), np.finfo(np.float32).tiny))
     covered = Panel(
@@ -253,11 +268,11 @@ def _plane(ax: Any, band: Band, panel: Panel) -> None:
     else:
         x, y = band.coordinates.T
         if band.triangles is None:
-            rgba = panel.scale.to_rgba(panel.values)
+            rgba = panel.mappable.to_rgba(panel.values)
             ax.scatter(x, y, c=rgba, s=_dot(x.size), lw=0, rasterized=True)
         else:
             cells, point = vertex_cells(band.coordinates, band.triangles)
-            rgba = panel.scale.to_rgba(panel.values[point])
+            rgba = panel.mappable.to_rgba(panel.values[point])
             ax.add_collection(
                 PolyCollection(
                     list(cells), facecolors=rgba, edgecolors=rgba, lw=0.3, rasterized=True
@@ -276,13 +291,13 @@ def _plane(ax: Any, band: Band, panel: Panel) -> None:
 def _surface(ax: Any, band: Band, panel: Panel, view: tuple[float, float], up: str) -> None:
     points = np.asarray(band.coordinates)
     if band.triangles is None:
-        rgba = panel.scale.to_rgba(panel.values)
+        rgba = panel.mappable.to_rgba(panel.values)
         dot = _dot(len(points))
         ax.scatter(*points.T, c=rgba, s=dot, lw=0, depthshade=False, rasterized=True)
     else:
         art3d = import_module("mpl_toolkits.mplot3d.art3d")
         cells, point = vertex_cells(points, band.triangles)
-        rgba = panel.scale.to_rgba(panel.values[point])
+        rgba = panel.mappable.to_rgba(panel.values[point])
         rgba[:, :3] *= np.tile(light(points[band.triangles], view, up), 3)[:, np.newaxis]
         ax.add_collection3d(
             art3d.Poly3DCollection(cells, facecolors=rgba, edgecolors=rgba, lw=0.3, rasterized=True)
@@ -296,7 +311,16 @@ def _surface(ax: Any, band: Band, panel: Panel, view: tuple[float, float], up: s
 
 
 def light(corners: Array, view: tuple[float, float], up: str) -> Array:
-    """0.75 … 1 a face, (faces,): a lamp at the eye shows the shape and leaves the colours."""
+    """How bright each triangle is: a lamp at the eye shows the shape and leaves the colours.
+
+    Args:
+        corners: of triangles, (faces, 3, 3).
+        view: elevation and azimuth of the eye, in degrees.
+        up: the vertical axis, x, y or z.
+
+    Returns:
+        Factors for the colours, 0.75 to 1, (faces,).
+    """
     elevation, azimuth = np.deg2rad(view)
     flat = np.cos(elevation)
     eye = np.array([flat * np.cos(azimuth), flat * np.sin(azimuth), np.sin(elevation)])
@@ -308,9 +332,17 @@ def light(corners: Array, view: tuple[float, float], up: str) -> Array:
 
 
 def vertex_cells(points: Array, triangles: Array) -> tuple[Array, NDArray[np.integer[Any]]]:
-    """The part of each triangle that is nearest to each corner, (3 · faces, 4, d), and the corner.
+    """Triangles cut into the parts that are nearest to each corner.
 
-    So each point keeps its own colour: an average over corners would hide a point that is missed.
+    So each point has its own colour: an average over corners would hide a point that is missed.
+
+    Args:
+        points: (n, d).
+        triangles: indices of points, (faces, 3).
+
+    Returns:
+        The corners of the parts, (3 · faces, 4, d), and the point that each part belongs to,
+        (3 · faces,).
     """
     corner = points[triangles]
     centre = corner.mean(axis=1)

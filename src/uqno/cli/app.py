@@ -133,7 +133,7 @@ def calibrate(
     """Find the scale of the uncertainty that carries the guarantee, from held-out functions."""
     from uqno.conformal import calibrate as make_calibration
     from uqno.conformal.words import rounded_up
-    from uqno.data.files import open_calibration
+    from uqno.data.calibration_file import open_calibration
     from uqno.storage import write_text
 
     _keep_input(file, to)
@@ -178,11 +178,11 @@ def predict(
     as_json: Json = False,
 ) -> None:
     """Predict functions with their calibrated band."""
-    from uqno.data.files import read_arrays, read_points
+    from uqno.band.formats import format_of
+    from uqno.data.arrays import read_arrays
+    from uqno.data.readers.csv import read_points
 
-    writers = {".nc": "to_netcdf", ".npz": "to_npz", ".vtp": "to_vtk", ".vtr": "to_vtk"}
-    if to.suffix not in writers:
-        raise ValueError(f"--out {to} must end in one of {', '.join(writers)}")
+    format_of(to)  # before the work, refuse what could not be written after it
     _keep_input(file, to)
     where = None if at is None else _resolution(at) or read_points(at)
     fields = read_arrays(file)
@@ -190,7 +190,7 @@ def predict(
 
     loaded = UQNO.load(model)
     band = loaded.predict_fields(fields, where, alpha=alpha, delta=delta)
-    getattr(band, writers[to.suffix])(to)
+    band.write(to)
     if as_json:
         said = {
             "out": str(to),

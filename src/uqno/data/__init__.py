@@ -7,10 +7,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from uqno.data.readers import read_fno_release as read_fno_release
-    from uqno.data.readers import read_neuraloperator as read_neuraloperator
+    from uqno.data.readers.fno_release import read_fno_release as read_fno_release
+    from uqno.data.readers.neuraloperator import read_neuraloperator as read_neuraloperator
+    from uqno.data.readers.shapenet import read_shapenet as read_shapenet
+    from uqno.data.samples import GeometrySample as GeometrySample
+    from uqno.data.samples import GridSample as GridSample
     from uqno.data.samples import GridSamples as GridSamples
-    from uqno.data.shapenet import read_shapenet as read_shapenet
     from uqno.data.split import Split as Split
     from uqno.data.split import split_functions as split_functions
     from uqno.data.store import FunctionStore as FunctionStore
@@ -18,12 +20,14 @@ if TYPE_CHECKING:
 
 _HOME = {
     "FunctionStore": "store",
+    "GeometrySample": "samples",
+    "GridSample": "samples",
     "GridSamples": "samples",
     "Split": "split",
     "SurfaceSamples": "surfaces",
-    "read_fno_release": "readers",
-    "read_neuraloperator": "readers",
-    "read_shapenet": "shapenet",
+    "read_fno_release": "readers.fno_release",
+    "read_neuraloperator": "readers.neuraloperator",
+    "read_shapenet": "readers.shapenet",
     "split_functions": "split",
 }
 __all__ = sorted(_HOME)

@@ -1,7 +1,7 @@
 """Calibrations as files: JSON, and beside it the scores where they are many.
 
-    calibration.json          the scale, the guarantee, up to 10 000 scores
-    calibration.scores.npy    the scores, sorted, where there are more
+calibration.json          the scale, the guarantee, up to 10 000 scores
+calibration.scores.npy    the scores, sorted, where there are more
 """
 
 from __future__ import annotations

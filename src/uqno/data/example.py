@@ -7,16 +7,24 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from uqno.storage import write_file
+from uqno.storage import write_npz
 
 
 def example(
     functions: int = 500, points: int = 256, seed: int = 0
 ) -> dict[str, NDArray[np.float32]]:
-    """prediction, truth and uncertainty, each (functions, points).
+    """Predictions, truths and uncertainties of a surrogate of smooth functions on a line.
 
-    truth = Σ_k c_k sin(π k x) / k; the error is such a sum too, larger towards x = 1 and on some
-    functions, and the uncertainty knows the first of these and half of the second.
+    The truth is Σ_k c_k sin(π k x) / k. The error is such a sum too, larger towards x = 1 and on
+    some functions; the uncertainty knows the first of these and half of the second.
+
+    Args:
+        functions: how many.
+        points: equidistant in [0, 1].
+        seed: of the random coefficients.
+
+    Returns:
+        "prediction", "truth" and "uncertainty", each (functions, points).
     """
     rng = np.random.default_rng(seed)
     x, k = np.linspace(0, 1, points), np.arange(1, 9)
@@ -33,13 +41,15 @@ def example(
 
 
 def write_example(path: str | Path, functions: int = 500, points: int = 256, seed: int = 0) -> None:
+    """Write `example` as a file that `uqno calibrate` reads.
+
+    Args:
+        path: ends in .npz.
+        functions: how many.
+        points: equidistant in [0, 1].
+        seed: of the random coefficients.
+    """
     path = Path(path)
     if path.suffix != ".npz":
         raise ValueError(f"{path} must end in .npz")
-    arrays = example(functions, points, seed)
-
-    def write(aside: Path) -> None:
-        with aside.open("wb") as out:  # an open file keeps NumPy from adding to the name
-            np.savez(out, **arrays)  # type: ignore[arg-type]
-
-    write_file(path, write)
+    write_npz(path, example(functions, points, seed))

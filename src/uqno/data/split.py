@@ -1,5 +1,7 @@
 """Disjoint index sets for the four uses of a function: base, residual, calibration, test."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,9 +17,17 @@ class Split:
 
     The guarantee rests on calibration and test functions that no training has seen, so overlap
     is refused here, where every split passes.
+
+    Args:
+        functions: how many there are to choose from.
+        seed: of the permutation that the split was taken from.
+        base: functions that fit the base operator.
+        residual: functions that fit E.
+        calibration: functions that calibrate.
+        test: functions that test.
     """
 
-    functions: int  # how many there are to choose from
+    functions: int
     seed: int
     base: tuple[int, ...]
     residual: tuple[int, ...]
@@ -40,7 +50,7 @@ class Split:
         return {"functions": self.functions, "seed": self.seed, **roles}
 
     @staticmethod
-    def from_record(record: Mapping[str, Any]) -> "Split":
+    def from_record(record: Mapping[str, Any]) -> Split:
         """The split that `record` describes, checked again."""
         missing = {"functions", "seed", *ROLES} - set(record)
         if missing:
@@ -52,7 +62,18 @@ class Split:
 def split_functions(
     functions: int, *, base: int, residual: int, calibration: int, test: int, seed: int = 0
 ) -> Split:
-    """The first `base` of a seeded permutation of 0 … functions − 1, the next `residual`, ...
+    """A random split: the first `base` of a permutation of 0 … functions − 1, and so on.
+
+    Args:
+        functions: how many there are to choose from.
+        base: how many fit the base operator.
+        residual: how many fit E.
+        calibration: how many calibrate.
+        test: how many test.
+        seed: of the permutation.
+
+    Raises:
+        ValueError: there are fewer functions than asked for.
 
     >>> split = split_functions(10, base=4, residual=2, calibration=2, test=2, seed=1)
     >>> sorted(split.base + split.residual + split.calibration + split.test)

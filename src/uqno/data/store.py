@@ -15,9 +15,9 @@ chunks, several processes or machines may write into one store, and two partial 
 store become one by copying either over the other.
 """
 
+from __future__ import annotations
+
 import os
-import shutil
-import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +29,8 @@ from numpy.typing import NDArray
 from zarr.codecs import Crc32cCodec, ZstdCodec
 
 from uqno.data.samples import GridSamples
+from uqno.storage import write_folder
+from uqno.types import Floats, Integers
 
 FORMAT = "uqno functions"
 FORMAT_VERSION = 1
@@ -49,29 +51,35 @@ class FunctionStore:
     def create(
         path: str | os.PathLike[str],
         recipe: Mapping[str, Any],
-        seeds: NDArray[np.int64],
+        seeds: Integers,
         resolutions: Iterable[int],
         chunk: int,
-    ) -> "FunctionStore":
-        """An empty store for len(seeds) functions; `recipe` is any JSON-able record of them."""
-        path = Path(path)
-        aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-        try:
-            _lay_out(aside, recipe, seeds, tuple(resolutions), chunk)
-            aside.rename(path)
-        except OSError as error:
-            if not path.exists():
-                raise
-            raise FileExistsError(
-                f"{path} already exists: remove it or choose another name"
-            ) from error
-        finally:
-            shutil.rmtree(aside, ignore_errors=True)
+    ) -> FunctionStore:
+        """An empty store.
+
+        Args:
+            path: the folder to make, which must not exist.
+            recipe: any JSON-able record of how the functions are made.
+            seeds: the pair (seed, index) that each function is made from, (count, 2).
+            resolutions: nodes along a side, one group of arrays each.
+            chunk: how many functions are written together.
+
+        Raises:
+            FileExistsError: something is there already.
+        """
+        sizes = tuple(resolutions)
+        write_folder(
+            Path(path), lambda aside: _lay_out(aside, recipe, seeds, sizes, chunk), replace=False
+        )
         return FunctionStore.open(path)
 
     @staticmethod
-    def open(path: str | os.PathLike[str]) -> "FunctionStore":
-        """The store at `path`; a ValueError names what is foreign, missing or cut short."""
+    def open(path: str | os.PathLike[str]) -> FunctionStore:
+        """The store at `path`.
+
+        Raises:
+            ValueError: what is foreign, missing or cut short.
+        """
         path = Path(path)
         if not path.is_dir():
             raise ValueError(f"{path} is not a folder: generate the functions there first")
@@ -139,7 +147,7 @@ class FunctionStore:
         """Which chunks of functions are whole: (chunks,)."""
         return np.asarray(self._array("done")[:]).astype(bool)
 
-    def available(self) -> NDArray[np.int64]:
+    def available(self) -> Integers:
         """The positions of the functions that are on disk, in order."""
         return np.flatnonzero(np.repeat(self.done(), self.chunk)[: self.count])
 
@@ -150,9 +158,14 @@ class FunctionStore:
     def write(
         self,
         chunk: int,
-        functions: Mapping[int, tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]],
+        functions: Mapping[int, tuple[Floats, Floats]],
     ) -> None:
-        """Put a chunk {resolution: (a, u)}, each (functions, N, N), on disk, then mark it done."""
+        """Put a chunk of functions on disk, then mark it done.
+
+        Args:
+            chunk: which chunk.
+            functions: {resolution N: (a, u)}, each (functions of the chunk, N, N).
+        """
         if self.done()[chunk]:
             return  # another process made it meanwhile: it is the same
         positions = self.positions(chunk)
@@ -174,10 +187,12 @@ class FunctionStore:
     def samples(
         self, resolution: int, positions: Iterable[int] | None = None, measure: str = "points"
     ) -> GridSamples:
-        """The functions at `positions` (all by default) as samples, read when asked for.
+        """Functions as samples, read when they are asked for.
 
-        measure: "points" weighs the nodes alike, as the paper counts them; "area" by the area
-        that each stands for (half on an edge, a quarter in a corner). Weights sum to 1.
+        Args:
+            resolution: nodes along a side.
+            positions: which functions, in which order; all of them by default.
+            measure: how nodes are weighed, "points" or "area", see `node_weights`.
         """
         if resolution not in self.resolutions:
             raise ValueError(
@@ -204,7 +219,7 @@ class FunctionStore:
 def _lay_out(
     path: Path,
     recipe: Mapping[str, Any],
-    seeds: NDArray[np.int64],
+    seeds: Integers,
     resolutions: tuple[int, ...],
     chunk: int,
 ) -> None:

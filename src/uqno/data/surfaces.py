@@ -1,14 +1,16 @@
-"""Surfaces with a pressure on them as samples for GINO."""
+"""Values on surfaces as samples."""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from uqno.data.samples import MEASURES
+from uqno.data.samples import MEASURES, GeometrySample
 from uqno.geometry.distance import distance_on_grid
 from uqno.geometry.ideal_flow import Stream, ideal_pressure
 from uqno.geometry.surface import Surface
@@ -20,16 +22,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SurfaceSamples:
-    """`data[i]` is a dict of float32 tensors, n points each:
+    """A sequence of geometry samples (float32): surfaces of n vertices with a pressure on them.
 
-    points (n, 3), normals (n, 3), surface_weights (n) the area of each vertex, weights (n) the
-    measure μ, which sums to 1, u (1, n) the pressure in Pa; with `latent` also sdf (*latent), with
-    `stream` also features (n, 1), the pressure coefficient of the ideal flow.
+    A sample has points, normals, surface_weights, weights and u (1, n), with `latent` also sdf, and
+    with `stream` also features (n, 1), the pressure coefficient of the ideal flow.
 
-    surface_of: makes or reads surface i; pressure: (functions, n); positions: which, in which order
-    measure: "points" counts vertices alike, as the paper does; "area" by their area
-    latent, domain: of the operator's grid; stream: which way the ideal flow goes
-    cache: a folder that keeps the signed distances and the ideal flows
+    Args:
+        surface_of: makes or reads surface i.
+        pressure: u of all functions, (functions, n).
+        positions: which functions, in which order.
+        measure: "points" counts vertices alike, as the paper does; "area" by their area.
+        latent: the shape of the operator's latent grid.
+        domain: the box that the latent grid fills.
+        cache: a folder that stores signed distances and ideal flows.
+        stream: where the ideal flow goes.
     """
 
     surface_of: Callable[[int], Surface]
@@ -45,7 +51,7 @@ class SurfaceSamples:
         if self.measure not in MEASURES:
             raise ValueError(f"measure must be one of {MEASURES}, got {self.measure!r}")
         if self.latent is not None and self.domain is None:
-            raise ValueError(f"latent grid {self.latent} without the domain that it fills")
+            raise ValueError(f"latent grid {self.latent} without the domain that it fills: give it")
         outside = [i for i in self.positions if not 0 <= i < len(self.pressure)]
         if outside:
             raise ValueError(
@@ -55,7 +61,7 @@ class SurfaceSamples:
     def __len__(self) -> int:
         return len(self.positions)
 
-    def __getitem__(self, i: int) -> dict[str, "torch.Tensor"]:
+    def __getitem__(self, i: int) -> GeometrySample:
         import torch
 
         position = self.positions[i]  # its IndexError ends a plain for loop
@@ -63,13 +69,15 @@ class SurfaceSamples:
         fields = surface_fields(
             body, self.measure, self.latent, self.domain, self.cache, self.stream
         )
-        return {**fields, "u": torch.tensor(values[None], dtype=torch.float32)}
+        return cast(
+            GeometrySample, {**fields, "u": torch.tensor(values[None], dtype=torch.float32)}
+        )
 
-    def __iter__(self) -> Iterator[dict[str, "torch.Tensor"]]:
+    def __iter__(self) -> Iterator[GeometrySample]:
         return (self[i] for i in range(len(self)))
 
-    def subset(self, indices: Iterable[int]) -> "SurfaceSamples":
-        """The samples `indices` of this sequence, in that order, still unmade."""
+    def subset(self, indices: Iterable[int]) -> SurfaceSamples:
+        """The samples `indices` of this sequence, in that order, not computed yet."""
         return replace(self, positions=tuple(self.positions[i] for i in indices))
 
     def surface(self, i: int) -> Surface:
@@ -84,7 +92,7 @@ def surface_fields(
     domain: Box | None = None,
     cache: Path | None = None,
     stream: Stream | None = None,
-) -> dict[str, "torch.Tensor"]:
+) -> dict[str, torch.Tensor]:
     """What an operator sees of a closed surface: the same to train, to calibrate and to predict.
 
     Args:
@@ -115,7 +123,12 @@ def surface_fields(
 
 
 def vertex_weights(body: Surface, measure: str) -> Reals:
-    """μ of the vertices (n), with sum 1: all alike ("points"), or as their areas ("area")."""
+    """The measure μ of the vertices, (n,), with sum 1.
+
+    Args:
+        body: a surface of n vertices.
+        measure: "points" weighs vertices alike; "area" by their areas.
+    """
     if measure == "points":
         return np.full(len(body.points), 1 / len(body.points))
     weights: Reals = body.areas / body.areas.sum()
@@ -123,7 +136,16 @@ def vertex_weights(body: Surface, measure: str) -> Reals:
 
 
 def domain_of(bodies: Sequence[Surface], margin: float = 0.1, mirror: int | None = None) -> Box:
-    """A box around all surfaces, wider by a share `margin`; symmetric about 0 in axis `mirror`."""
+    """A box around all surfaces.
+
+    Args:
+        bodies: the surfaces.
+        margin: how much wider the box is on each side, relative to the extent of the surfaces.
+        mirror: an axis along which the box is made symmetric about 0; None for none.
+
+    Returns:
+        (lower, upper) along each axis.
+    """
     low = np.min([body.points.min(axis=0) for body in bodies], axis=0)
     high = np.max([body.points.max(axis=0) for body in bodies], axis=0)
     spare = margin * (high - low)

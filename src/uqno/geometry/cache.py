@@ -1,4 +1,4 @@
-"""What is found from a surface once, and kept in a folder: one small file each."""
+"""Values computed from a surface once and stored in a folder, one small file each."""
 
 import hashlib
 from collections.abc import Callable
@@ -9,35 +9,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqno.geometry.surface import Surface
-from uqno.storage import write_file
+from uqno.storage import write_npy
 
 
-def kept(
-    cache: Path | None,
-    body: Surface,
+def cached(
+    folder: Path | None,
+    surface: Surface,
     recipe: tuple[Any, ...],
     shape: tuple[int, ...],
-    make: Callable[[], NDArray[np.float32]],
+    compute: Callable[[], NDArray[np.float32]],
 ) -> NDArray[np.float32]:
-    """`make()` of that shape, read from `cache` if it is there; recipe: what it depends on
-    beside the body, in words and numbers."""
-    if cache is None:
-        return make()
-    content = hashlib.sha256(repr(recipe).encode("utf8"))
-    for part in (body.points, body.triangles):
-        content.update(np.ascontiguousarray(part).tobytes())
-    file = cache / f"{content.hexdigest()[:24]}.npy"
+    """What `compute` returns for a surface, read from a folder if it is there.
+
+    Args:
+        folder: where values are stored; None computes them every time.
+        surface: what they are computed from.
+        recipe: what else they depend on, in words and numbers.
+        shape: the shape of the values; a file with values of another shape is replaced.
+        compute: returns the values.
+    """
+    if folder is None:
+        return compute()
+    digest = hashlib.sha256(repr(recipe).encode("utf8"))
+    for part in (surface.points, surface.triangles):
+        digest.update(np.ascontiguousarray(part).tobytes())
+    file = folder / f"{digest.hexdigest()[:24]}.npy"
     try:
-        values: NDArray[np.float32] = np.load(file, allow_pickle=False)
-        if values.shape == shape and values.dtype == np.float32:
-            return values
-    except (OSError, ValueError, EOFError):  # absent or damaged: made anew
+        stored: NDArray[np.float32] = np.load(file, allow_pickle=False)
+        if stored.shape == shape and stored.dtype == np.float32:
+            return stored
+    except (OSError, ValueError, EOFError):  # absent or damaged
         pass
-    made = make()
-    write_file(file, lambda aside: _save(aside, made))
-    return made
-
-
-def _save(path: Path, values: NDArray[np.float32]) -> None:
-    with path.open("wb") as file:  # np.save would append a suffix to the name
-        np.save(file, values)
+    values = compute()
+    write_npy(file, values)
+    return values

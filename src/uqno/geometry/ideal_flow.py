@@ -1,4 +1,4 @@
-"""The pressure of the ideal flow around a body: no friction, no wake, found from the shape alone.
+"""The pressure of the ideal flow around a body: no friction, no wake, computed from the shape.
 
 With the stream x₁ at infinity and a closed surface S, the potential on S is
 
@@ -6,6 +6,8 @@ With the stream x₁ at infinity and a closed surface S, the potential on S is
 
 and Cp = 1 − |∇φ|². A ground is the mirror image of the body. Where the real flow stays attached
 the two pressures are nearly the same; behind edges they are not, which is left to be learnt.
+
+Reference: J. Katz and A. Plotkin, Low-Speed Aerodynamics, 2nd ed., Cambridge 2001, chapter 3.
 """
 
 from dataclasses import dataclass
@@ -16,27 +18,35 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, gmres
 from scipy.spatial import cKDTree
 
-from uqno.geometry.cache import kept
+from uqno.geometry.cache import cached
 from uqno.geometry.surface import Surface
 from uqno.types import Reals
 
-NEAR = 16  # triangles around a vertex whose solid angle is exact; others are points
-MOST = 12_000  # vertices: the matrix has their square
-LEAST = -3.0  # of Cp: at an edge the ideal flow is as fast as the mesh is fine
+# Triangles around a vertex whose solid angle is exact; farther ones are treated as points.
+NEAR = 16
+# The largest number of vertices: the matrix has their square.
+MOST = 12_000
+# Cp is cut off here: at an edge the ideal flow is as fast as the mesh is fine.
+LEAST = -3.0
+# Of the residual of the linear equations, relative to their right-hand side.
 TOLERANCE = 1e-4
-GAP = 0.05  # of the body's height, to a ground of unknown place: below it there must be a flow
+# Between body and a ground of unknown place, relative to the body's height: air must pass below.
+GAP = 0.05
 
 
 class NoIdealFlow(ValueError):
-    """There is none around this body, or this ground is in its way."""
+    """The flow around this body could not be computed, or the ground cuts the body."""
 
 
 @dataclass(frozen=True)
 class Stream:
-    """The axis along which the flow goes, one way or the other, and the ground, if there is one.
+    """Where the flow goes and where the ground is.
 
-    up: the axis that points away from the ground; None without one
-    ground: its place on that axis, below the body; None for a little below the lowest vertex
+    Args:
+        along: the axis along which the flow goes, in either direction (Cp is the same).
+        up: the axis that points away from the ground; None without a ground.
+        ground: the coordinate of the ground on that axis, below the body; None places it a
+            little below the lowest vertex.
     """
 
     along: int = 0
@@ -44,30 +54,52 @@ class Stream:
     ground: float | None = 0.0
 
 
-SHIPPED_CARS = Stream()
+OVER_GROUND = Stream()  # along x, over a ground at z = 0
 
 
 def ideal_pressure(
-    body: Surface, stream: Stream = SHIPPED_CARS, cache: Path | None = None
+    body: Surface, stream: Stream = OVER_GROUND, cache: Path | None = None
 ) -> NDArray[np.float32]:
-    """Cp (n) ≤ 1 at the vertices of a closed surface; read from `cache` if it is there."""
+    """The pressure coefficient Cp of the ideal flow at the vertices of a closed surface.
+
+    Args:
+        body: a closed surface with outward normals, of at most `MOST` vertices.
+        stream: where the flow goes and where the ground is.
+        cache: a folder that stores what was computed before; None computes it again.
+
+    Returns:
+        Cp ≤ 1, (n,).
+
+    Raises:
+        NoIdealFlow: the flow could not be computed, or the ground cuts the body.
+        ValueError: the surface has more than `MOST` vertices.
+    """
     if len(body.points) > MOST:
         raise ValueError(
             f"the surface has {len(body.points)} vertices, more than the {MOST} whose matrix is "
-            "kept in memory: find the pressure on a coarser surface of the same body, and carry it "
-            "over with `carry`"
+            "held in memory: compute the pressure on a coarser surface of the same body, and carry "
+            "it over with `carry`"
         )
 
-    def make() -> NDArray[np.float32]:
-        speed = _gradient(body, _potential(body, stream))
-        found: Reals = np.maximum(1 - np.einsum("ij,ij->i", speed, speed), LEAST)
-        return found.astype(np.float32)
+    def compute() -> NDArray[np.float32]:
+        velocity = _gradient(body, _potential(body, stream))
+        pressure: Reals = np.maximum(1 - np.einsum("ij,ij->i", velocity, velocity), LEAST)
+        return pressure.astype(np.float32)
 
-    return kept(cache, body, ("ideal pressure", stream), (len(body.points),), make)
+    return cached(cache, body, ("ideal pressure", stream), (len(body.points),), compute)
 
 
 def carry(values: NDArray[np.float32], body: Surface, points: Reals) -> NDArray[np.float32]:
-    """Values (n) at the vertices of a body carried over to points (m, 3) on the same body."""
+    """Values at the vertices of a surface, interpolated to other points of the same body.
+
+    Args:
+        values: one a vertex, (n,).
+        body: the surface with these n vertices.
+        points: where values are wanted, (m, 3).
+
+    Returns:
+        Means over the four nearest vertices by inverse squared distance, (m,).
+    """
     distance, index = cKDTree(body.points).query(points, k=4)
     share = 1 / np.maximum(distance, 1e-9 * np.ptp(body.points)) ** 2
     carried: Reals = (share * values[index]).sum(axis=1) / share.sum(axis=1)
@@ -75,7 +107,7 @@ def carry(values: NDArray[np.float32], body: Surface, points: Reals) -> NDArray[
 
 
 def _potential(body: Surface, stream: Stream) -> NDArray[np.float32]:
-    """φ (n) at the vertices, up to a constant."""
+    """φ at the vertices, (n,), up to a constant."""
     middle = body.points.mean(axis=0)
     points = body.points - middle  # single precision is finest around 0
     layer = _double_layer(points, body, np.ones(3), np.zeros(3))
@@ -95,21 +127,22 @@ def _potential(body: Surface, stream: Stream) -> NDArray[np.float32]:
     equations = LinearOperator(
         layer.shape, matvec=lambda phi: diagonal * phi - layer @ phi, dtype=np.float32
     )
-    with np.errstate(all="ignore"):  # what has no solution is said below
+    with np.errstate(all="ignore"):  # a missing solution is reported below
         potential, failed = gmres(equations, onset, x0=onset, rtol=TOLERANCE, restart=50)
     if failed or not np.isfinite(potential).all():
         raise NoIdealFlow(
-            f"no ideal flow was found around the body of {len(points)} vertices: is its surface "
-            "closed, with outward normals, and does nothing touch the ground?"
+            f"the ideal flow around the body of {len(points)} vertices could not be computed: "
+            "check that its surface is closed, with outward normals, and touches no ground"
         )
     return np.asarray(potential, dtype=np.float32)
 
 
 def _double_layer(points: Reals, body: Surface, sign: Reals, shift: Reals) -> NDArray[np.float32]:
-    """4π ∫ ∂G/∂n dS over the part of S (or of its image, sign · S + shift) of every vertex (n, n).
+    """4π ∫ ∂G/∂n dS, seen from vertex i, over the part of S that belongs to vertex j: (n, n).
 
-    A vertex stands for a third of the triangles around it: as a point, or for the triangles near x
-    by their exact solid angle. The parts of x itself are 0, being seen from the side.
+    S may be replaced by its image sign · S + shift. A third of each triangle around a vertex
+    belongs to it: treated as a point, or, for the triangles near x, by the exact solid angle.
+    The triangles around x itself count 0, as they are seen from the side.
     """
     corners = (points * sign + shift)[body.triangles]
     thirds = body.area_vectors * sign / 3
@@ -148,7 +181,11 @@ def _as_points(points: Reals, source: Reals, vector: Reals) -> NDArray[np.float3
 
 
 def _solid_angle(corners: Reals) -> Reals:
-    """Of triangles (t, 3, 3) seen from 0: positive from behind, 0 from within their plane."""
+    """Solid angles of triangles, corners (t, 3, 3), seen from the origin: (t,).
+
+    Positive from behind, 0 from within the plane of a triangle. Reference: A. Van Oosterom and
+    J. Strackee, The solid angle of a plane triangle, IEEE Trans. Biomed. Eng. 30 (1983).
+    """
     a, b, c = (corners[:, i] for i in range(3))
     ra, rb, rc = np.linalg.norm(corners, axis=2).T
     product = np.einsum("ij,ij->i", a, np.cross(b, c))
@@ -158,7 +195,7 @@ def _solid_angle(corners: Reals) -> Reals:
 
 
 def _gradient(body: Surface, values: NDArray[np.float32]) -> Reals:
-    """∇_S of values (n) at the vertices (n, 3): of the triangles around, by area."""
+    """∇_S of values at the vertices, (n,) → (n, 3): means over the triangles around, by area."""
     corners, of_corner = body.points[body.triangles], values[body.triangles].astype(np.float64)
     double = 2 * np.linalg.norm(body.area_vectors, axis=1)
     opposite = np.roll(corners, -2, axis=1) - np.roll(corners, -1, axis=1)  # edges c − b, a − c, …

@@ -10,21 +10,27 @@ from uqno.types import Integers, Reals
 
 @dataclass(frozen=True, eq=False)
 class Surface:
-    """points (n, 3) and triangles (t, 3), counter-clockwise seen from outside."""
+    """A surface of triangles in space.
+
+    Args:
+        points: the vertices, (n, 3).
+        triangles: indices of their corners, (t, 3), counter-clockwise seen from outside.
+    """
 
     points: Reals
     triangles: Integers
 
     @cached_property
     def area_vectors(self) -> Reals:
-        """½ (b − a) × (c − a) of each triangle (t, 3): its outward normal, as long as its area."""
+        """½ (b − a) × (c − a), (t, 3): the outward normal of each triangle, as long as its area."""
         a, b, c = (self.points[self.triangles[:, i]] for i in range(3))
         vectors: Reals = 0.5 * np.cross(b - a, c - a)
         return vectors
 
     @cached_property
     def areas(self) -> Reals:
-        """μ of each vertex (n): a third of the triangles around it; they sum to the surface's."""
+        """The area of each vertex, (n,): a third of the triangles around it; the sum is the area
+        of the surface."""
         third = np.linalg.norm(self.area_vectors, axis=1) / 3
         corners = self.triangles.ravel()
         shares = np.bincount(corners, np.repeat(third, 3), minlength=len(self.points))
@@ -32,9 +38,10 @@ class Surface:
 
     @cached_property
     def normals(self) -> Reals:
-        """Unit outward normals of the vertices (n, 3): the mean of the triangles around, by area.
+        """Unit outward normals of the vertices, (n, 3): means over the triangles around, by area.
 
-        A vertex of no triangle, or whose triangles cancel, has none and is refused.
+        Raises:
+            ValueError: a vertex is on no triangle with an area, or its triangles cancel.
         """
         corners = self.triangles.ravel()
         total = np.stack(
@@ -47,24 +54,31 @@ class Surface:
         length = np.linalg.norm(total, axis=1, keepdims=True)
         if not (length > 0).all():
             lost = int(np.argmin(length))
-            raise ValueError(f"vertex {lost} has no normal: it is on no triangle with an area")
+            raise ValueError(
+                f"vertex {lost} has no normal: it is on no triangle with an area; remove it"
+            )
         unit: Reals = total / length
         return unit
 
     @property
     def volume(self) -> float:
-        """Enclosed volume by the divergence theorem, Σ a·(b × c) / 6: positive if outward."""
+        """Enclosed volume by the divergence theorem, Σ a·(b × c) / 6: positive if the normals point
+        outward."""
         centres = self.points[self.triangles].mean(axis=1)
         return float((centres * self.area_vectors).sum() / 3)
 
     def edges(self) -> tuple[Integers, Integers]:
-        """Directed edges (3t, 2) of all triangles, and the count of each undirected one (e)."""
+        """Directed edges of all triangles, (3t, 2), and the count of each undirected one, (e,)."""
         directed = self.triangles[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2)
         _, count = np.unique(np.sort(directed, axis=1), axis=0, return_counts=True)
         return directed, count
 
     def check_closed(self) -> None:
-        """Refuse a surface that is open, doubly covered, wrongly oriented, or no sphere."""
+        """Refuse a surface that is open, doubly covered, wrongly oriented, or has handles.
+
+        Raises:
+            ValueError: what is wrong with it.
+        """
         directed, count = self.edges()
         if not (count == 2).all():
             raise ValueError(

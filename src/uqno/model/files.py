@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import json
-import os
-import shutil
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +14,7 @@ from torch import Tensor
 from uqno.conformal import Calibration
 from uqno.operators import OPERATORS, Operator
 from uqno.operators.symmetry import Symmetry, by_name
+from uqno.storage import sha256_of, write_folder, write_json, write_text
 from uqno.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from uqno.uncertainty import ESTIMATORS, Uncertainty
 
@@ -42,7 +39,7 @@ class Saved:
 
 
 def save(folder: Path, saved: Saved) -> None:
-    """Write all into a folder aside, then rename it; an older model there is replaced."""
+    """Write a model into a folder, whole or not at all; an older model there is replaced."""
     if folder.exists() and not (folder / "model.json").exists() and any(folder.iterdir()):
         raise ValueError(f"{folder} holds something else than a model: choose another folder")
     foreign = [f.name for f in folder.iterdir() if not _is_ours(f)] if folder.exists() else []
@@ -51,24 +48,7 @@ def save(folder: Path, saved: Saved) -> None:
             f"{folder} also holds {', '.join(sorted(foreign)[:3])}, which saving would remove: "
             "move that, or choose another folder"
         )
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    aside = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}")
-    old = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.old")
-    try:
-        aside.mkdir()
-        _write(aside, saved)
-        if folder.exists():
-            os.replace(folder, old)
-        try:
-            os.replace(aside, folder)
-        except BaseException:
-            if old.exists():  # the model that was there stays
-                os.replace(old, folder)
-            raise
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-        if folder.exists():  # else the old model is all there is
-            shutil.rmtree(old, ignore_errors=True)
+    write_folder(folder, lambda aside: _write(aside, saved))
 
 
 def _is_ours(file: Path) -> bool:
@@ -93,13 +73,13 @@ def _write(folder: Path, saved: Saved) -> None:
         "surfaces": saved.surfaces,
         "calibrations": [json.loads(c.to_json()) for c in saved.calibrations],
         "seen": sorted(saved.seen),
-        "sha256": {f"{name}.safetensors": _sha256(folder / f"{name}.safetensors")
+        "sha256": {f"{name}.safetensors": sha256_of(folder / f"{name}.safetensors")
                    for name in tensors},
     }  # fmt: skip
-    (folder / "model.json").write_text(json.dumps(content, indent=1), encoding="utf8")
-    (folder / "README.txt").write_text(
+    write_json(folder / "model.json", content, indent=1)
+    write_text(
+        folder / "README.txt",
         "A calibrated neural operator of uqno. Load it with uqno.UQNO.load(this folder).\n",
-        encoding="utf8",
     )
 
 
@@ -210,11 +190,6 @@ def _tensors(folder: Path, name: str, content: Mapping[str, Any]) -> Mapping[str
     file = folder / f"{name}.safetensors"
     if not file.is_file():
         raise ValueError(f"{folder} is not whole: {file.name} is missing")
-    if _sha256(file) != content["sha256"].get(file.name):
+    if sha256_of(file) != content["sha256"].get(file.name):
         raise ValueError(f"{file} is damaged or foreign: its checksum is wrong")
     return read_checkpoint(file).tensors
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()

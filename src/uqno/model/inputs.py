@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from uqno.conformal import checks
+from uqno.conformal import Calibration, checks
 from uqno.operators import Operator
-from uqno.types import Array, Sample, Samples
+from uqno.types import Array, Reals, Sample, Samples
 from uqno.uncertainty import Base
 
 Places = int | Sequence[int] | Tensor | Array | None
@@ -149,3 +149,11 @@ def places(
 
 def _is_shape(at: Any) -> bool:
     return isinstance(at, Sequence) and all(isinstance(n, int) for n in at)
+
+
+def own_scales(calibration: Calibration, fields: Mapping[str, Tensor]) -> Reals | None:
+    """λ̂ of each function of a batch, (functions,); None where all have that of the calibration."""
+    number = len(next(iter(fields.values())))
+    each = ({name: field[i] for name, field in fields.items()} for i in range(number))
+    scales = np.array([calibration.scale_for(function) for function in each])
+    return None if (scales == calibration.scale).all() else scales

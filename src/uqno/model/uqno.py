@@ -3,7 +3,7 @@
 1. Ĝ, the base operator, is trained on part of the training functions.
 2. E, the uncertainty, is trained on residuals of functions that Ĝ has not seen.
 3. λ̂ is found on calibration functions that neither has seen.
-4. The band of a new function a is the ball of uncertainty λ̂·E(a)(x) around Ĝ(a)(x), at any x.
+4. The band of a new function a is the ball of radius λ̂·E(a)(x) around Ĝ(a)(x), at any x.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import tee
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,8 @@ from torch import Tensor
 from torch.utils.data import Subset
 
 from uqno.band import Band
-from uqno.conformal import Calibration, calibrate_all, checks
+from uqno.conformal import Calibration, FunctionStream, calibrate_all, checks
+from uqno.conformal.guarantees import Guarantee
 from uqno.model import files
 from uqno.model.files import Saved
 from uqno.model.folds import as_crossfits, out_of_fold, residuals_of, train_folds
@@ -31,21 +31,19 @@ from uqno.model.inputs import (
     Places,
     as_batch,
     as_calibrated,
-    batches,
     fingerprint,
     is_surface,
+    own_scales,
     places,
 )
+from uqno.model.scoring import Level, guarantees_of, predicted, scored, unless_seen
 from uqno.operators import NeuralOperator, Operator
-from uqno.operators.padding import unpadded
 from uqno.operators.symmetry import Symmetry, augmentation
 from uqno.storage import write_text
-from uqno.training import CrossFit, RelativeL2, fit, pointwise_error
+from uqno.training import CrossFit, RelativeL2, fit
 from uqno.types import Array, Sample, Samples
 from uqno.uncertainty import Quantile, Uncertainty
 from uqno.uncertainty.contract import Base, Feature, Options, Prediction
-
-Level = float | Sequence[float]
 
 log = logging.getLogger(__name__)
 
@@ -54,9 +52,9 @@ class UQNO:
     """A base operator with a calibrated band around its answer.
 
     base: any operator, torch module or callable. An FNO, a GINO or another `NeuralOperator` that
-        is not trained yet is trained by `fit`; anything else is taken as trained unless trained=False.
-        Or what `uqno.training.crossfit` found: `fit` then takes its out-of-fold residuals. Or
-        several such, of different seeds: Ĝ is the mean of their operators.
+        is not trained yet is trained by `fit`; anything else is taken as trained unless
+        trained=False. Or what `uqno.training.crossfit` returns: `fit` then takes its out-of-fold
+        residuals. Or several such, of different seeds: Ĝ is the mean of their operators.
     uncertainty: the estimator of E; by default the paper's quantile operator, of the base's kind.
     symmetries: of the problem (`uqno.operators.square()`): augment training, average predictions.
     features: callables (batch, Ĝ(a)) → (batch, f, *points) that hint at the error, for E to see:
@@ -173,68 +171,53 @@ class UQNO:
         weights: bool = False,
         confidence: float | None = None,
         *,
+        guarantee: Guarantee | Sequence[Guarantee] | None = None,
         batch_size: int = 16,
     ) -> Calibration | tuple[Calibration, ...]:
-        """λ̂ from held-out functions, for one (α, δ) or for several of equal number, in one pass.
+        """λ̂ from held-out functions, each read once, scored and forgotten.
 
-        data: functions that took no part in training, of any mix of resolutions.
-        weights: measure coverage by the samples' `weights` instead of by points.
+        Args:
+            data: functions that took no part in training, of any mix of resolutions.
+            alpha, delta: of the paper's guarantee, `guarantees.Fraction`; several of equal number
+                give several calibrations in one pass.
+            sampling, confidence: of that guarantee too.
+            weights: measure coverage by the samples' `weights` instead of by points.
+            guarantee: another guarantee, or several, instead of these.
+            batch_size: functions that are predicted together.
+
+        Returns:
+            The calibration, or a tuple of them where several were asked for.
+
+        Raises:
+            InfeasibleError: no finite λ̂ carries the guarantee; the message says what would.
+            ValueError: some of the functions were used in training.
         """
         self._need_fit("calibrate")
-        self._refuse_seen(data)
         checks.functions(len(data))
-        several = isinstance(alpha, Iterable) or isinstance(delta, Iterable)
-        error, uncertainty, mu = tee(self.scored(data, batch_size, weights), 3)
-        self.calibrations = calibrate_all(
-            (e for e, _, _ in error),
-            (r for _, r, _ in uncertainty),
-            _levels(alpha, delta),
-            sampling,
-            (w for _, _, w in mu) if weights else None,
-            confidence,
-            functions=len(data),
-        )
+        if guarantee is None:
+            rules = guarantees_of(alpha, delta, sampling, confidence)
+            several = isinstance(alpha, Iterable) or isinstance(delta, Iterable)
+        else:
+            several = isinstance(guarantee, Sequence)
+            rules = [*guarantee] if isinstance(guarantee, Sequence) else [guarantee]
+        functions = scored(self.base, self.uncertainty, data, batch_size, weights)
+        stream = FunctionStream(unless_seen(functions, self.seen, len(data)), weighted=weights)
+        self.calibrations = calibrate_all(stream, None, rules)
         return self.calibrations if several else self.calibrations[0]
 
-    @torch.no_grad()
     def scored(
         self, data: Samples, batch_size: int = 16, weighted: bool = False
     ) -> Iterator[tuple[Array, Array, Array | None]]:
         """(error, uncertainty, weights), each (points,), function by function."""
-        for samples, batch in batches(self.base, data, batch_size):
-            prediction = self._predict(batch)
-            if batch["u"].shape != prediction.center.shape:
-                raise ValueError(
-                    f"u has shape {tuple(samples[0]['u'].shape)}, the prediction "
-                    f"{tuple(prediction.center.shape[1:])}, (channel, *points): expected the same"
-                )
-            # In double, as a Band compares: a float32 difference moves points over the edge.
-            error = pointwise_error(batch["u"].cpu().double() - prediction.center.cpu().double())
-            both = (unpadded(x, batch) for x in (error, prediction.uncertainty.cpu()))
-            for sample, e, r in zip(samples, *both, strict=True):
-                if weighted and "weights" not in sample:
-                    raise ValueError("weights=True, but a sample has no field 'weights': add it")
-                weights = sample["weights"].flatten().cpu().numpy() if weighted else None
-                yield e.flatten().numpy(), r.flatten().numpy(), weights
+        self._need_fit("scored")
+        for one in scored(self.base, self.uncertainty, data, batch_size, weighted):
+            yield one.error, one.uncertainty, one.weights
 
     @torch.no_grad()
     def uncalibrated(self, sample: Sample) -> Prediction:
         """Ĝ(a) and E(a) of one function, before calibration, with a batch axis of 1."""
         self._need_fit("uncalibrated")
-        return self._predict(self.base.batch([sample]))
-
-    def _predict(self, batch: Mapping[str, Tensor]) -> Prediction:
-        base = self.base.ready()
-        return self.uncertainty.to(base.operator.device).eval().predict(base, batch)
-
-    def _refuse_seen(self, data: Samples) -> None:
-        leaked = [i for i in range(len(data)) if fingerprint(data[i]) in self.seen]
-        if leaked:
-            raise ValueError(
-                f"{len(leaked)} of {len(data)} calibration functions were used in training "
-                f"(indices {leaked[:10]}{' …' if len(leaked) > 10 else ''}): the guarantee needs "
-                "functions that the model has not seen; leave these out"
-            )
+        return predicted(self.base, self.uncertainty, self.base.batch([sample]))
 
     # --- 4. the band ------------------------------------------------------------------------
 
@@ -251,8 +234,8 @@ class UQNO:
         """The calibrated band of one function or of a batch.
 
         a: (channel, *grid) for one function, (batch, channel, *grid) for several; or a sample
-            (a dict of fields), for geometries, with `triangles` (faces, 3) for a surface: it is seen
-            as the functions were that the model was fitted on, and the band is drawn on them.
+            (a dict of fields), for geometries, with `triangles` (faces, 3) for a surface: it is
+            seen as the functions were that the model was fitted on, and the band lies on it.
         at: where: None for the grid of a, a resolution (421 or (421, 421)), or points (q, d).
         alpha, delta: which of several calibrations; the first by default.
         """
@@ -264,7 +247,11 @@ class UQNO:
         fields, single = as_batch(self.base, a, self.dimensions)
         where, coordinates = places(self.base.operator, fields, at)
         parts = [
-            self._predict({**{n: f[i : i + batch_size] for n, f in fields.items()}, **where})
+            predicted(
+                self.base,
+                self.uncertainty,
+                {**{n: f[i : i + batch_size] for n, f in fields.items()}, **where},
+            )
             for i in range(0, len(next(iter(fields.values()))), batch_size)
         ]
         center = torch.cat([p.center for p in parts]).cpu().numpy()
@@ -278,10 +265,12 @@ class UQNO:
         # Coverage is counted as it was calibrated: by the weights, or by points.
         counted = calibration.weighted and at is None and "weights" in fields
         weights = fields["weights"].cpu().numpy() if counted else None
+        scale = own_scales(calibration, fields)
         if single:
             center, uncertainty = center[0], uncertainty[0]
             weights = None if weights is None else weights[0]
-        return Band(center, uncertainty, calibration, coordinates, triangles, weights)
+            scale = None if scale is None else float(scale[0])
+        return Band(center, uncertainty, calibration, coordinates, triangles, weights, scale=scale)
 
     def predict_fields(
         self,
@@ -317,7 +306,7 @@ class UQNO:
         for cal in self.calibrations:
             if alpha in (None, cal.alpha) and delta in (None, cal.delta):
                 return cal
-        known = ", ".join(f"({c.alpha:g}, {c.delta:g})" for c in self.calibrations)
+        known = ", ".join(f"({c.alpha}, {c.delta})" for c in self.calibrations)
         raise ValueError(
             f"no calibration for alpha = {alpha}, delta = {delta}; there are {known}: "
             "calibrate for it too"
@@ -403,19 +392,3 @@ def _refuse_other_functions(file: Path, seen: Sequence[str], resume: bool) -> No
         )
     if not begun or (resume and not file.is_file()):
         write_text(file, wanted)
-
-
-def _levels(alpha: Level, delta: Level) -> list[tuple[float, float]]:
-    """Pairs (α, δ); a single value goes with each of several others."""
-    alphas = list(alpha) if isinstance(alpha, Iterable) else [alpha]
-    deltas = list(delta) if isinstance(delta, Iterable) else [delta]
-    if len(alphas) == 1:
-        alphas *= len(deltas)
-    if len(deltas) == 1:
-        deltas *= len(alphas)
-    if len(alphas) != len(deltas) or not alphas:
-        raise ValueError(
-            f"{len(alphas)} values of alpha and {len(deltas)} of delta: expected equal numbers, or "
-            "one of either"
-        )
-    return list(zip(alphas, deltas, strict=True))

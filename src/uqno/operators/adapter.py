@@ -8,6 +8,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
+from uqno.data.checks import check_finite
 from uqno.operators.base import OPERATORS, NeuralOperator, stack, unit_axes
 from uqno.operators.fno import FNO
 from uqno.operators.latent import LatentGrid
@@ -275,7 +276,7 @@ def check(samples: Sequence[Sample]) -> None:
                 f"{sorted(samples[0])}; give every sample the same fields"
             )
         for field, value in sample.items():
-            _check_finite(value, field, i)
+            check_finite(f"field {field!r}", f"sample {i}", value)
 
 
 def _values(data: Samples, field: str) -> Iterator[tuple[Tensor, Tensor | None]]:
@@ -287,20 +288,10 @@ def _values(data: Samples, field: str) -> Iterator[tuple[Tensor, Tensor | None]]
                 "on; name another field with normalise= or output=, or set it to () or None"
             )
         value, weights = sample[field], sample.get("weights")
-        _check_finite(value, field, i)
+        check_finite(f"field {field!r}", f"sample {i}", value)
         value = value.movedim(-1, 0) if field in CHANNELS_LAST else value
         fits = weights is not None and weights.shape == value.shape[1:]
         yield value, weights if fits else None
-
-
-def _check_finite(value: Tensor, field: str, i: int) -> None:
-    # The sum is finite unless an entry is not, or it overflows: one pass, then the exact test.
-    if value.is_floating_point() and not value.sum().isfinite() and not value.isfinite().all():
-        bad = int((~value.isfinite()).sum())
-        raise ValueError(
-            f"'{field}' of sample {i} has {bad} of {value.numel()} entries that are NaN or "
-            "infinite; remove the sample or fill the gaps"
-        )
 
 
 class _Function(nn.Module):

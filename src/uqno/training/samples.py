@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from uqno.data.checks import check_finite
 from uqno.types import Sample, Samples
 
 Augment = Callable[[Sample, torch.Generator], Sample]
@@ -43,13 +44,7 @@ def _check_field(index: int, name: str, field: object) -> None:
     where = f"field {name!r} of sample {index}"
     if not isinstance(field, Tensor):
         raise ValueError(f"{where} is a {type(field).__name__}: convert it to a torch.Tensor")
-    # A sum is finite only if all its terms are, and it is much cheaper than counting.
-    bad = 0 if bool(field.sum().isfinite()) else int((~field.isfinite()).sum())
-    if bad:
-        raise ValueError(
-            f"{where} has {bad} NaN or infinite values of {field.numel()}: "
-            "repair or drop the sample"
-        )
+    check_finite(f"field {name!r}", f"sample {index}", field)
     if name == "weights" and (bool((field < 0).any()) or not bool((field > 0).any())):
         raise ValueError(
             f"{where} must be at least 0 with a positive sum (they are areas), smallest "

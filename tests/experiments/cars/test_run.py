@@ -318,7 +318,7 @@ def test_a_car_from_a_file_to_paraview(finished, tmp_path):
     assert found.volume == pytest.approx(body.volume, rel=1e-4)
     band = model.predict(held[0])
     # The file has no signed distance: that of the points stands in for that of the triangles.
-    assert np.corrcoef(found.point_data["prediction"], band.center[0])[0, 1] > 0.99
+    assert np.corrcoef(found.point_data["center"], band.center[0])[0, 1] > 0.99
 
 
 # --- where cars come from ---------------------------------------------------------------------

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqno import __version__
-from uqno.data.files import read_arrays
+from uqno.data.arrays import read_arrays
 from uqno.experiments.cars import bodies, shapes, solver
 from uqno.experiments.cars.case import Flow
 from uqno.storage import read_json, write_file, write_text

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqno.data.files import read_arrays
+from uqno.data.arrays import read_arrays
 from uqno.data.surfaces import SurfaceSamples
 from uqno.experiments.cars.generation import Folder
 from uqno.experiments.cars.shapes import DOMAIN, VERTICES, Shape, names, surface

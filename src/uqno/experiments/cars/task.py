@@ -16,7 +16,7 @@ from scipy.spatial import cKDTree
 from torch import Tensor
 from torch.utils.data import Subset
 
-from uqno.data.shapenet import ShapeNetCars, read_shapenet
+from uqno.data.readers.shapenet import ShapeNetCars, read_shapenet
 from uqno.data.surfaces import SurfaceSamples, domain_of
 from uqno.experiments.cars import CarSet, load
 from uqno.experiments.cars.shapes import DOMAIN

@@ -23,7 +23,7 @@ _ORDERS = {"ascii": "=", "binary_little_endian": "<", "binary_big_endian": ">"}
 
 @dataclass(frozen=True)
 class _Element:
-    """A table of the file: its rows, and a field a property; a list of 3 gives two fields."""
+    """A table of the file: how many rows, and a field for each property; a list gives two."""
 
     name: str
     rows: int
@@ -31,7 +31,14 @@ class _Element:
 
 
 def read_ply(path: Path) -> Surface:
-    """The vertices and triangles of a file."""
+    """The surface in a PLY file.
+
+    Args:
+        path: the file; its faces must be triangles.
+
+    Raises:
+        ValueError: the file is absent, damaged, or has other faces.
+    """
     if not path.is_file():
         raise ValueError(f"{path} does not exist")
     content = path.read_bytes()
@@ -58,13 +65,15 @@ def _header(path: Path, content: bytes) -> tuple[str, list[_Element], int]:
         raise ValueError(f"{path} is not a PLY file")
     begin = content.find(b"\n", end) + 1
     lines = [line.split() for line in content[:end].decode("ascii", "replace").splitlines()]
-    told = [words for words in lines if words and words[0] in ("format", "element", "property")]
-    kind = told[0][1] if told and told[0][0] == "format" and len(told[0]) > 1 else ""
+    declared = [words for words in lines if words and words[0] in ("format", "element", "property")]
+    kind = (
+        declared[0][1] if declared and declared[0][0] == "format" and len(declared[0]) > 1 else ""
+    )
     if kind not in _ORDERS:
         raise ValueError(f"{path}: expected one of the formats {', '.join(_ORDERS)}")
     order, elements = _ORDERS[kind], list[_Element]()
     try:
-        for words in told[1:]:
+        for words in declared[1:]:
             if words[0] == "element":
                 elements.append(_Element(words[1], _count(words[2]), []))
             else:

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 import xarray
+from typer.testing import CliRunner
+from zarr.storage import LocalStore
 
-from uqno import calibrate
-from uqno.data import files
-from uqno.data.example import example, write_example
-from uqno.data.files import open_calibration
-from uqno.storage import write_file
+import uqno.data.arrays
+from uqno import Calibration, calibrate
+from uqno.cli.app import app
+from uqno.data.calibration_file import open_calibration
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,7 @@ def from_arrays(arrays, **more):
 @pytest.mark.parametrize("suffix", [".npz", ".nc", ".zarr"])
 @pytest.mark.parametrize("slab", [1, 200, 2**24])
 def test_every_format_streams_to_the_same_calibration(suffix, slab, arrays, tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "SLAB_BYTES", slab)
+    monkeypatch.setattr(uqno.data.arrays, "SLAB_BYTES", slab)
     path = write(tmp_path / f"set{suffix}", arrays, compressed=True, chunks=7)
     assert from_file(path) == from_arrays(arrays)
 
@@ -73,10 +74,10 @@ def test_vectors_and_weights(suffix, arrays, tmp_path):
 
 
 def test_progress_counts_functions(arrays, tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "SLAB_BYTES", 500)
+    monkeypatch.setattr(uqno.data.arrays, "SLAB_BYTES", 500)
     seen = []
     path = write(tmp_path / "set.npz", arrays)
-    with open_calibration(path, lambda *told: seen.append(told)) as data:
+    with open_calibration(path, lambda *numbers: seen.append(numbers)) as data:
         calibrate(data.error, data.uncertainty, 0.1, 0.1)
     assert seen[-1] == (60, 60)
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
@@ -84,11 +85,11 @@ def test_progress_counts_functions(arrays, tmp_path, monkeypatch):
 
 def test_a_file_larger_than_what_is_held(arrays, tmp_path, monkeypatch):
     """At most two slabs of each variable are in memory at once."""
-    monkeypatch.setattr(files, "SLAB_BYTES", 4 * 35 * 4)
+    monkeypatch.setattr(uqno.data.arrays, "SLAB_BYTES", 4 * 35 * 4)
     with open_calibration(write(tmp_path / "set.npz", arrays)) as data:
         for i in range(60):
             data.uncertainty[i : i + 1]
-            assert len(data.uncertainty._held) <= 8
+            assert len(data.uncertainty._buffer) <= 8
 
 
 @pytest.mark.parametrize(
@@ -156,7 +157,7 @@ def test_fortran_order_is_read_whole_up_to_a_size(arrays, tmp_path, monkeypatch)
     turned = {name: np.asfortranarray(a) for name, a in arrays.items()}
     path = write(tmp_path / "set.npz", turned)
     assert from_file(path) == from_arrays(arrays)
-    monkeypatch.setattr(files, "LARGEST_FORTRAN", 100)
+    monkeypatch.setattr(uqno.data.arrays, "LARGEST_FORTRAN", 100)
     with pytest.raises(ValueError, match="Fortran order"), open_calibration(path):
         pass
 
@@ -203,17 +204,6 @@ def test_every_damage_is_a_value_error(place, arrays, tmp_path):
         from_file(path)
 
 
-def test_points_from_csv(tmp_path):
-    path = tmp_path / "points.csv"
-    for text in ("x,y\n0.1,0.2\n0.3,0.4\n", "0.1,0.2\n\n0.3,0.4"):
-        path.write_text(text)
-        np.testing.assert_array_equal(files.read_points(path), [[0.1, 0.2], [0.3, 0.4]])
-    for text in ("", "x,y\n", "0.1,0.2\n0.3", "0.1,0.2\n0.1,inf"):
-        path.write_text(text)
-        with pytest.raises(ValueError, match="expected equally many numbers"):
-            files.read_points(path)
-
-
 def test_missing_values_are_named(arrays, tmp_path):
     gap = arrays["truth"].copy()
     gap[2, 1, 1] = np.nan
@@ -223,7 +213,7 @@ def test_missing_values_are_named(arrays, tmp_path):
 
 
 def test_reading_backwards_is_refused(arrays, tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "SLAB_BYTES", 1)
+    monkeypatch.setattr(uqno.data.arrays, "SLAB_BYTES", 1)
     with open_calibration(write(tmp_path / "set.npz", arrays)) as data:
         data.uncertainty[0:2]
         data.uncertainty[20:22]
@@ -231,24 +221,44 @@ def test_reading_backwards_is_refused(arrays, tmp_path, monkeypatch):
             data.uncertainty[0:1]
 
 
-def test_a_failed_write_leaves_the_old_file(tmp_path):
-    path = tmp_path / "deep" / "file.txt"
-    write_file(path, lambda aside: aside.write_text("old"))
+@pytest.mark.parametrize(
+    ("chunk", "slab"),
+    [
+        (100, 1),  # less than a function
+        (100, 130 * 35 * 4),  # no multiple of the chunk
+        (100, 2**24),  # more than the whole
+        (60, 130 * 35 * 4),  # the last chunk is not full
+    ],
+)
+def test_every_chunk_is_read_once(chunk, slab, tmp_path, monkeypatch):
+    """A store of two chunks along the functions is read twice, not once for each function."""
+    monkeypatch.setattr(uqno.data.arrays, "SLAB_BYTES", slab)
+    rng = np.random.default_rng(0)
+    shape = (200, 5, 7)
+    content = {
+        name: rng.uniform(0.5, 2, shape).astype(np.float32)
+        for name in ("prediction", "truth", "uncertainty", "weights")
+    }
+    dims = ("function", "y", "x")
+    encoding = {name: {"chunks": (chunk, 5, 7)} for name in content}
+    dataset = xarray.Dataset({name: (dims, values) for name, values in content.items()})
+    dataset.to_zarr(tmp_path / "set.zarr", encoding=encoding, consolidated=False)
+    read, get = [], LocalStore.get
 
-    def full_disk(aside):
-        aside.write_text("half")
-        raise OSError(28, "No space left on device")
+    async def counted(store, key, *arguments, **named):
+        if "/c/" in key:
+            read.append(key)
+        return await get(store, key, *arguments, **named)
 
-    with pytest.raises(OSError, match="No space left"):
-        write_file(path, full_disk)
-    assert path.read_text() == "old"
-    assert list(path.parent.iterdir()) == [path]
-
-
-def test_the_example_is_a_function_of_its_seed(tmp_path):
-    write_example(tmp_path / "a.npz", functions=60, points=20, seed=3)
-    found, expected = np.load(tmp_path / "a.npz"), example(60, 20, 3)
-    for name, values in expected.items():
-        np.testing.assert_array_equal(found[name], values)
-    with pytest.raises(ValueError, match="must end in"):
-        write_example(tmp_path / "a.txt")
+    monkeypatch.setattr(LocalStore, "get", counted)
+    result = CliRunner().invoke(
+        app, ["calibrate", str(tmp_path / "set.zarr"), "--out", str(tmp_path / "c.json")]
+    )
+    assert result.exit_code == 0, result.output
+    chunks = -(-200 // chunk)
+    assert sorted(read) == sorted(f"{name}/c/{i}/0/0" for name in content for i in range(chunks))
+    calibration = Calibration.from_json((tmp_path / "c.json").read_text())
+    error = content["truth"].astype(float) - content["prediction"]
+    assert calibration == calibrate(
+        error, content["uncertainty"], 0.1, 0.02, weights=content["weights"]
+    )

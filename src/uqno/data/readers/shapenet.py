@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from uqno.data.ply import read_ply
+from uqno.data.checks import check_finite
+from uqno.data.readers.ply import read_ply
 from uqno.data.surfaces import SurfaceSamples, domain_of
 from uqno.geometry.ideal_flow import Stream
 from uqno.geometry.surface import Surface
@@ -21,13 +22,19 @@ from uqno.types import Box
 # Entries of press.npy that belong to no vertex of the mesh.
 DROPPED = slice(16, 112)
 PARTS = ("train", "test")
+LEAVE_OUT = "leave this car out of train.txt or test.txt"
 
 
 @dataclass(frozen=True, eq=False)
 class ShapeNetCars:
-    """Cars of both parts: ids, surfaces, pressure (cars, vertices), and how many are for training.
+    """The cars of both parts of the set.
 
-    The first `train` cars are those of train.txt, in its order; the others those of test.txt.
+    Args:
+        ids: their names.
+        train: how many of the first cars are for training, those of train.txt in its order; the
+            others are those of test.txt.
+        surfaces: one a car.
+        pressure: at the vertices, (cars, vertices).
     """
 
     ids: tuple[str, ...]
@@ -55,7 +62,7 @@ class ShapeNetCars:
         cache: Path | None = None,
         stream: Stream | None = None,
     ) -> SurfaceSamples:
-        """All cars as samples for GINO, the training ones first."""
+        """All cars as samples, the training ones first; the arguments are `SurfaceSamples`'s."""
         box = domain or (self.domain if latent is not None else None)
         everything = tuple(range(len(self)))
         return SurfaceSamples(
@@ -64,7 +71,14 @@ class ShapeNetCars:
 
 
 def read_shapenet(folder: str | os.PathLike[str]) -> ShapeNetCars:
-    """All cars of the set in `folder`; a ValueError names the file that is not as it should be."""
+    """All cars of the set.
+
+    Args:
+        folder: holds train.txt, test.txt and data/.
+
+    Raises:
+        ValueError: names the file that is not as it should be.
+    """
     root = Path(folder)
     parts = {part: _ids(root / f"{part}.txt") for part in PARTS}
     both = sorted(set(parts["train"]) & set(parts["test"]))
@@ -121,21 +135,19 @@ def _read_car(folder: Path) -> tuple[Surface, NDArray[np.float32]]:
             f"{file} has {raw.size} values, of which {len(pressure)} remain without entries "
             f"{DROPPED.start} to {DROPPED.stop - 1}; the mesh has {len(body.points)} vertices"
         )
-    if not np.isfinite(pressure).all():
-        raise ValueError(f"{file} holds values that are not finite")
+    check_finite("pressure", str(file), pressure, LEAVE_OUT)
     return body, pressure
 
 
 def _read_body(file: Path) -> Surface:
     """A closed surface, turned so that its normals point outward."""
     body = read_ply(file)
-    if not np.isfinite(body.points).all():
-        raise ValueError(f"{file} has vertices that are not finite")
+    check_finite("vertices", str(file), body.points, LEAVE_OUT)
     if body.volume < 0:
         body = Surface(body.points, body.triangles[:, ::-1])
     try:
         body.check_closed()
         _ = body.normals
     except ValueError as why:
-        raise ValueError(f"{file}: {why}; leave this car out of train.txt or test.txt") from None
+        raise ValueError(f"{file}: {why}; {LEAVE_OUT}") from None
     return body

@@ -1,0 +1,59 @@
+"""Darcy sets as the FNO paper publishes them: `coeff` and `sol` in a MATLAB file."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+
+from uqno.data.samples import GridSamples
+from uqno.types import Array
+
+VARIABLES = ("coeff", "sol")
+
+
+def read_fno_release(
+    path: str | os.PathLike[str], stride: int = 1, measure: str = "points"
+) -> GridSamples:
+    """Samples of a .mat file with `coeff` and `sol`, each (n, H, W).
+
+    Both formats of MATLAB are read: up to version 5 by SciPy, 7.3 by h5py.
+
+    Args:
+        path: the file.
+        stride: every how many nodes are taken along each side.
+        measure: how the nodes are weighed, see `GridSamples`.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: the file holds something else.
+    """
+    if stride < 1:
+        raise ValueError(f"stride must be at least 1, got {stride}")
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"{path} does not exist")
+    arrays = _read_mat73(path) if import_module("h5py").is_hdf5(path) else _read_mat5(path)
+    missing = [name for name in VARIABLES if name not in arrays]
+    if missing:
+        raise ValueError(
+            f"{path} has no variable {missing[0]!r}; the FNO release has coeff and sol"
+        )
+    inputs, solutions = (arrays[name][..., ::stride, ::stride] for name in VARIABLES)
+    return GridSamples.from_file(path, inputs, solutions, measure)
+
+
+def _read_mat5(path: str | os.PathLike[str]) -> dict[str, Array]:
+    import scipy.io
+
+    try:
+        return dict(scipy.io.loadmat(path, variable_names=list(VARIABLES)))
+    except Exception as why:  # a foreign file fails in many ways
+        raise ValueError(f"{path} is not a MATLAB file: {why}") from why
+
+
+def _read_mat73(path: str | os.PathLike[str]) -> dict[str, Array]:
+    with import_module("h5py").File(path, "r") as file:
+        # HDF5 lists MATLAB's column-major axes in reverse.
+        return {name: np.asarray(file[name]).T for name in VARIABLES if name in file}
