@@ -7,10 +7,17 @@ import pytest
 
 from uqno import Calibration
 from uqno.band import Band
-from uqno.conformal.ranks import Ranks
+from uqno.conformal import Ranks
+from uqno.conformal.guarantees import Fraction
 
 CAL = Calibration(
-    2.0, Ranks(9, 99), 100, 10, 10, 0.1, 0.02, "grid", created="2025-01-01T00:00:00+00:00"
+    scale=2.0,
+    rule=Fraction(0.1, 0.02),
+    functions=100,
+    points=10,
+    points_max=10,
+    ranks=Ranks(9, 99),
+    created="2025-01-01T00:00:00+00:00",
 )
 
 

@@ -42,8 +42,8 @@ class Band:
     Raises:
         ValueError: what does not fit, and what was expected.
 
-    >>> from uqno.conformal.ranks import Ranks
-    >>> cal = Calibration(2.0, Ranks(3, 90), 99, 3, 3, alpha=0.1, delta=0.1, sampling="grid")
+    >>> from uqno import guarantees
+    >>> cal = Calibration(2.0, guarantees.Fraction(0.1, 0.1), functions=99, points=3, points_max=3)
     >>> band = Band([[1.0, 2.0, 3.0]], [0.1, 0.1, 0.2], cal, ([0.0, 0.5, 1.0],))
     >>> band.upper, band.contains([[1.1, 2.3, 3.4]])
     (array([1.2, 2.2, 3.4]), array([ True, False,  True]))

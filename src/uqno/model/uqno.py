@@ -41,7 +41,7 @@ from uqno.operators import NeuralOperator, Operator
 from uqno.operators.symmetry import Symmetry, augmentation
 from uqno.storage import write_text
 from uqno.training import CrossFit, RelativeL2, fit
-from uqno.types import Array, Sample, Samples
+from uqno.types import Array, Reals, Sample, Samples
 from uqno.uncertainty import Quantile, Uncertainty
 from uqno.uncertainty.contract import Base, Feature, Options, Prediction
 
@@ -265,11 +265,12 @@ class UQNO:
         # Coverage is counted as it was calibrated: by the weights, or by points.
         counted = calibration.weighted and at is None and "weights" in fields
         weights = fields["weights"].cpu().numpy() if counted else None
-        scale = own_scales(calibration, fields)
+        scales = own_scales(calibration, fields)
+        scale: float | Reals | None = scales
         if single:
             center, uncertainty = center[0], uncertainty[0]
             weights = None if weights is None else weights[0]
-            scale = None if scale is None else float(scale[0])
+            scale = None if scales is None else float(scales[0])
         return Band(center, uncertainty, calibration, coordinates, triangles, weights, scale=scale)
 
     def predict_fields(
