@@ -33,7 +33,7 @@ def write_file(path: str | Path, write: Callable[[Path], object]) -> None:
     """Replace a file by what `write` puts into the path it is given, whole or not at all.
 
     Args:
-        path: the file to write; folders above it are made.
+        path: the file to write; folders above it are created.
         write: is called with another path in the same folder, and writes a file there.
 
     Raises:
@@ -102,7 +102,7 @@ def write_folder(
     """Put what `write` fills an empty folder with in the place of `folder`, whole or not at all.
 
     Args:
-        folder: the folder to write; folders above it are made.
+        folder: the folder to write; folders above it are created.
         write: is called with an empty folder beside it, and fills that.
         replace: whether a folder that is there already is replaced. If not, it is refused.
 

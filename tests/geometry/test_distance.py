@@ -1,4 +1,4 @@
-"""Distances against formulas and against VTK, and kept in files."""
+"""Distances against formulas and against VTK, and stored in files."""
 
 from itertools import pairwise
 
@@ -38,9 +38,9 @@ def test_equals_vtk_around_cars(index):
     nodes = grid_nodes(shapes.DOMAIN, (20, 9, 8))
     mesh = pyvista.PolyData.from_regular_faces(body.points, body.triangles)
     theirs = pyvista.PolyData(nodes).compute_implicit_distance(mesh)["implicit_distance"]
-    ours = signed_distance(body, nodes)
-    assert (ours < 0).sum() > 50
-    np.testing.assert_allclose(ours, theirs, atol=1e-12)
+    distance = signed_distance(body, nodes)
+    assert (distance < 0).sum() > 50
+    np.testing.assert_allclose(distance, theirs, atol=1e-12)
 
 
 def box_of_unequal_triangles():
@@ -85,25 +85,25 @@ def test_triangles_without_area():
     points[a] = points[b]
     x = np.random.default_rng(1).uniform(-1.5, 1.5, (300, 3))
     with np.errstate(all="raise"):
-        found = signed_distance(Surface(points, whole.triangles), x)
+        distance = signed_distance(Surface(points, whole.triangles), x)
     beyond = np.abs(x) - 1
     outside = np.linalg.norm(np.maximum(beyond, 0), axis=1)
     exact = np.where(outside > 0, outside, beyond.max(axis=1))
-    np.testing.assert_allclose(found, exact, atol=0.05)
+    np.testing.assert_allclose(distance, exact, atol=0.05)
 
 
-def test_kept_in_a_file_made_anew_if_damaged(tmp_path, monkeypatch):
+def test_stored_in_a_file_and_computed_again_if_damaged(tmp_path, monkeypatch):
     body = shapes.surface(shapes.draw(0, 1))
-    made = distance_on_grid(body, shapes.DOMAIN, LATENT, tmp_path)
-    assert made.shape == LATENT
-    assert made.dtype == np.float32
+    first = distance_on_grid(body, shapes.DOMAIN, LATENT, tmp_path)
+    assert first.shape == LATENT
+    assert first.dtype == np.float32
     (file,) = tmp_path.iterdir()
     with monkeypatch.context() as patch:
         patch.setattr("uqno.geometry.distance.signed_distance", None)
         again = distance_on_grid(body, shapes.DOMAIN, LATENT, tmp_path)
-    np.testing.assert_array_equal(again, made)
+    np.testing.assert_array_equal(again, first)
     file.write_bytes(b"half")
-    np.testing.assert_array_equal(distance_on_grid(body, shapes.DOMAIN, LATENT, tmp_path), made)
+    np.testing.assert_array_equal(distance_on_grid(body, shapes.DOMAIN, LATENT, tmp_path), first)
     distance_on_grid(body, shapes.DOMAIN, (5, 5, 5), tmp_path)
     assert len(list(tmp_path.iterdir())) == 2
 

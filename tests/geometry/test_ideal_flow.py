@@ -116,14 +116,14 @@ def test_a_ground_above_the_body_is_refused():
         ideal_pressure(spheroid())
 
 
-def test_kept_in_a_folder(tmp_path):
+def test_stored_in_a_folder(tmp_path):
     body = spheroid(centre=(0.0, 0.0, 1.5))
-    made = ideal_pressure(body, cache=tmp_path)
+    first = ideal_pressure(body, cache=tmp_path)
     (file,) = tmp_path.iterdir()
-    marked = made + 1
+    marked = first + 1
     np.save(file, marked)
     np.testing.assert_array_equal(ideal_pressure(body, cache=tmp_path), marked)
     file.write_bytes(b"half")
-    np.testing.assert_array_equal(ideal_pressure(body, cache=tmp_path), made)
+    np.testing.assert_array_equal(ideal_pressure(body, cache=tmp_path), first)
     ideal_pressure(body, Stream(1), tmp_path)
     assert len(list(tmp_path.iterdir())) == 2

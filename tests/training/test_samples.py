@@ -14,9 +14,7 @@ from uqno.training.samples import batches, check_data, epoch_batches, share, spl
 def test_what_is_not_finite_is_named(field, value):
     data = make_data(5)
     data[3][field][0, 2] = value
-    with pytest.raises(
-        ValueError, match=f"field '{field}' of sample 3 has 1 of .* NaN or infinite"
-    ):
+    with pytest.raises(ValueError, match=f"field '{field}' of sample 3 has 1 of .*NaN"):
         check_data(data)
 
 

@@ -4,8 +4,6 @@ Two types say which fields there are and of which shapes. A plain dict with thes
 everywhere, and may hold more fields for an operator of its own.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -27,11 +25,11 @@ MEASURES = ("points", "area")
 class GridSample(TypedDict):
     """One function on a regular grid. All fields are float tensors."""
 
-    a: Tensor
+    a: "Tensor"
     """The input, (channel, *grid)."""
-    u: NotRequired[Tensor]
+    u: NotRequired["Tensor"]
     """The truth, (channel, *grid), to train, calibrate and test with."""
-    weights: NotRequired[Tensor]
+    weights: NotRequired["Tensor"]
     """The measure μ of the nodes, (*grid); all alike where it is absent."""
 
 
@@ -42,25 +40,25 @@ class GeometrySample(TypedDict):
     where there are none. All fields are float tensors.
     """
 
-    points: Tensor
+    points: "Tensor"
     """(n, d)."""
-    normals: Tensor
+    normals: "Tensor"
     """Outward unit normals at the points, (n, d)."""
-    features: NotRequired[Tensor]
+    features: NotRequired["Tensor"]
     """What else is known at the points, (n, channel)."""
-    surface_weights: NotRequired[Tensor]
+    surface_weights: NotRequired["Tensor"]
     """The area of each point, (n,)."""
-    sdf: NotRequired[Tensor]
+    sdf: NotRequired["Tensor"]
     """The signed distance at the nodes of the operator's latent grid, (*latent)."""
-    queries: NotRequired[Tensor]
+    queries: NotRequired["Tensor"]
     """(q, d)."""
-    query_normals: NotRequired[Tensor]
+    query_normals: NotRequired["Tensor"]
     """(q, d); those of the nearest points where they are absent."""
-    query_features: NotRequired[Tensor]
+    query_features: NotRequired["Tensor"]
     """(q, channel); those of the nearest points where they are absent."""
-    u: NotRequired[Tensor]
+    u: NotRequired["Tensor"]
     """The truth, (channel, q), to train, calibrate and test with."""
-    weights: NotRequired[Tensor]
+    weights: NotRequired["Tensor"]
     """The measure μ where an answer is wanted, (q,); all alike where it is absent."""
 
 
@@ -116,7 +114,7 @@ class GridSamples:
     @staticmethod
     def from_file(
         path: str | os.PathLike[str], inputs: Array, solutions: Array, measure: str = "points"
-    ) -> GridSamples:
+    ) -> "GridSamples":
         """All functions of two arrays that were read from a file.
 
         Args:
@@ -166,7 +164,7 @@ class GridSamples:
         check_finite(name, what, values, "write or repair it, or leave it out")
         return values
 
-    def subset(self, indices: Iterable[int]) -> GridSamples:
+    def subset(self, indices: Iterable[int]) -> "GridSamples":
         """The samples `indices` of this sequence, in that order, not read yet."""
         return replace(self, positions=tuple(self.positions[i] for i in indices))
 
@@ -177,7 +175,7 @@ class GridSamples:
         inputs = self._read("a", self.inputs, slice(start, stop))[rows]
         return inputs, self._read("u", self.solutions, slice(start, stop))[rows]
 
-    def in_memory(self) -> GridSamples:
+    def in_memory(self) -> "GridSamples":
         """The same samples, read once: for training on a set that fits."""
         inputs, solutions = self.arrays()
         return replace(

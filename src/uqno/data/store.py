@@ -7,7 +7,7 @@
       43/solutions        (count, 43, 43) u at the nodes
       43/coordinates      (43,) of a side
 
-*Why nothing half-written is read as whole.* The group is made aside and renamed into place. A
+*Why nothing half-written is read as whole.* The group is written aside and renamed into place. A
 chunk of functions is one file in each array, put in place by a rename; its mark in
 `done` is a file of its own, written after all of them. Whoever is killed in between leaves an
 unmarked chunk, which is made again. Every function carries a checksum. As no file is shared by two

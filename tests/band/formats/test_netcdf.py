@@ -66,8 +66,8 @@ def test_netcdf_reads_back_what_was_written(kind, tmp_path):
     if band.channels == 2:
         band = replace(band, component_names=("east", "north"))
     band.to_netcdf(tmp_path / "band.nc")
-    with xarray.open_dataset(tmp_path / "band.nc") as found:
-        xarray.testing.assert_identical(found.load(), band.to_xarray())
+    with xarray.open_dataset(tmp_path / "band.nc") as written:
+        xarray.testing.assert_identical(written.load(), band.to_xarray())
     assert [f.name for f in tmp_path.iterdir()] == ["band.nc"]
 
 

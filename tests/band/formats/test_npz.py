@@ -15,20 +15,20 @@ def test_npz_holds_the_band_without_pickles(kind, tmp_path):
     band = EVERY[kind](units="Pa", name="p")
     band = replace(band, weights=np.ones(band.points))
     band.to_npz(tmp_path / "band.npz")
-    with np.load(tmp_path / "band.npz", allow_pickle=False) as found:
-        columns = [found[n] for n in "xyz" if n in found]
+    with np.load(tmp_path / "band.npz", allow_pickle=False) as written:
+        columns = [written[n] for n in "xyz" if n in written]
         again = Band(
-            found["center"].reshape(band.center.shape),
-            found["uncertainty"],
-            Calibration.from_json(str(found["calibration"])),
+            written["center"].reshape(band.center.shape),
+            written["uncertainty"],
+            Calibration.from_json(str(written["calibration"])),
             tuple(columns) if band.is_grid else np.stack(columns, axis=-1),
-            triangles=found.get("triangles"),
-            weights=found["weights"],
-            name=str(found["name"]),
-            units=str(found["units"]),
-            scale=found["scale"],
+            triangles=written.get("triangles"),
+            weights=written["weights"],
+            name=str(written["name"]),
+            units=str(written["units"]),
+            scale=written["scale"],
         )
-        np.testing.assert_array_equal(found["radius"], band.radius)
+        np.testing.assert_array_equal(written["radius"], band.radius)
     assert repr(again) == repr(band)
     u = truth_of(band)
     np.testing.assert_array_equal(again.contains(u), band.contains(u))

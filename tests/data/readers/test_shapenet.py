@@ -15,8 +15,8 @@ def write_set(folder, train=("0a1", "b2"), test=("c3",)):
         car.mkdir(parents=True)
         body = shapes.surface(shapes.draw(1, i))
         (car / "tri_mesh.ply").write_bytes(ply(body))
-        kept = np.arange(3586.0) + i
-        raw = np.concatenate([kept[:16], np.full(96, np.nan), kept[16:]]).astype(np.float32)
+        pressure = np.arange(3586.0) + i
+        raw = np.concatenate([pressure[:16], np.full(96, np.nan), pressure[16:]]).astype(np.float32)
         assert raw.shape == (3682,)
         np.save(car / "press.npy", raw)
     (folder / "train.txt").write_text(",".join(train))
