@@ -8,7 +8,6 @@ from tests.uncertainty import problems
 from uqno import UQNO
 from uqno.operators import Operator
 from uqno.operators.symmetry import reflection, square
-from uqno.uncertainty import contract
 from uqno.uncertainty import (
     ESTIMATORS,
     Components,
@@ -19,6 +18,7 @@ from uqno.uncertainty import (
     MeanField,
     PerturbedPair,
     Quantile,
+    contract,
 )
 
 MAKE = {

@@ -54,7 +54,8 @@ class UQNO:
     """A base operator with a calibrated band around its answer.
 
     base: any operator, torch module or callable. An FNO, a GINO or another `NeuralOperator` that
-        is not trained yet is trained by `fit`; anything else is taken as trained unless trained=False.
+        is not trained yet is trained by `fit`; anything else is taken as trained, unless
+        trained=False.
         Or what `uqno.training.crossfit` found: `fit` then takes its out-of-fold residuals. Or
         several such, of different seeds: Ĝ is the mean of their operators.
     uncertainty: the estimator of E; by default the paper's quantile operator, of the base's kind.
@@ -251,8 +252,8 @@ class UQNO:
         """The calibrated band of one function or of a batch.
 
         a: (channel, *grid) for one function, (batch, channel, *grid) for several; or a sample
-            (a dict of fields), for geometries, with `triangles` (faces, 3) for a surface: it is seen
-            as the functions were that the model was fitted on, and the band is drawn on them.
+            (a dict of fields), for geometries, with `triangles` (faces, 3) for a surface, which is
+            then seen as the surfaces were that the model was fitted on.
         at: where: None for the grid of a, a resolution (421 or (421, 421)), or points (q, d).
         alpha, delta: which of several calibrations; the first by default.
         """
@@ -297,7 +298,7 @@ class UQNO:
                 f"expected the variable a, or points and normals of a geometry; found "
                 f"{', '.join(sorted(fields)) or 'none'}"
             )
-        sample = {name: torch.from_numpy(np.asarray(x)) for name, x in fields.items()}
+        sample = {name: torch.tensor(np.asarray(x)) for name, x in fields.items()}
         # What follows from the triangles is computed from points as they are in the file.
         exact = ("points",) if self.surfaces and "triangles" in sample else ()
         sample = {
