@@ -1,4 +1,4 @@
-"""Small problems for uncertainties: functions on a grid and on bodies, bases and their residuals."""
+"""Small problems for estimators: functions on grids and on bodies, bases and their residuals."""
 
 import torch
 

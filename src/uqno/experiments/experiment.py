@@ -162,6 +162,6 @@ def _explained(model: UQNO, uncertainty: Components, data: Samples, size: int) -
     """The share of each function's error energy that lies in the subspace of nppc."""
     shares = [
         uncertainty.explained(model.base, batch, batch["u"])
-        for _, batch in batches(model.base.operator, data, size)
+        for _, batch in batches(model.base, data, size)
     ]
     return [float(share) for share in torch.cat(shares)]

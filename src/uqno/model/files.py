@@ -93,9 +93,9 @@ def load(
     try:
         return _rebuilt(folder, content, module, uncertainty, symmetries)
     except (KeyError, TypeError, AttributeError, RuntimeError) as why:
-        told = " ".join(str(why).split())
+        reason = " ".join(str(why).split())
         raise ValueError(
-            f"{folder} cannot be rebuilt ({type(why).__name__}: {told:.300}): model.json is "
+            f"{folder} cannot be rebuilt ({type(why).__name__}: {reason:.300}): model.json is "
             "damaged, or the modules passed to load are others than those that were saved"
         ) from why
 

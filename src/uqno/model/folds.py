@@ -44,10 +44,10 @@ def train_folds(
         return operator.another("pass UQNO([crossfit(...), crossfit(..., seed=1), ...])")
 
     if members > 1:
-        new_member()  # what cannot be made is refused before anything is trained
+        new_member()  # what cannot be built is refused before anything is trained
     untrained = copy.deepcopy(operator)
-    found = [crossfit(lambda: copy.deepcopy(untrained), train, folds=folds, **options)]
-    operator.load_state_dict(found[0].operator.state_dict())
+    fits = [crossfit(lambda: copy.deepcopy(untrained), train, folds=folds, **options)]
+    operator.load_state_dict(fits[0].operator.state_dict())
     operator.eval()
     for k in range(1, members):
         folder = options["folder"]
@@ -56,13 +56,13 @@ def train_folds(
             "seed": derived_seed(options["seed"], "member", k),
             "folder": None if folder is None else folder / f"member-{k}",
         }
-        found.append(crossfit(new_member, train, folds=folds, **own))
-    return tuple(found)
+        fits.append(crossfit(new_member, train, folds=folds, **own))
+    return tuple(fits)
 
 
-def out_of_fold(base: Base, train: Samples, found: Sequence[CrossFit]) -> Residuals:
+def out_of_fold(base: Base, train: Samples, fits: Sequence[CrossFit]) -> Residuals:
     """Every training function as those operators see it that were not trained on it."""
-    for one in found:
+    for one in fits:
         if len(one.assignment) != len(train):
             raise ValueError(
                 f"{len(train)} training functions, but the folds were made of "
@@ -70,10 +70,10 @@ def out_of_fold(base: Base, train: Samples, found: Sequence[CrossFit]) -> Residu
             )
     centers: dict[int, Tensor] = {}
     features: dict[int, Tensor] = {}
-    left_out = list(zip(*(one.assignment for one in found), strict=True))
+    left_out = list(zip(*(one.assignment for one in fits), strict=True))
     for folds in sorted(set(left_out)):
         alike = [i for i, each in enumerate(left_out) if each == folds]
-        operator, *others = (f.fold_operators[k] for f, k in zip(found, folds, strict=True))
+        operator, *others = (f.fold_operators[k] for f, k in zip(fits, folds, strict=True))
         unseeing = replace(base, operator=operator, others=tuple(others))
         part = residuals_of(unseeing, Subset(train, alike))  # type: ignore[arg-type]
         centers |= zip(alike, part.centers, strict=True)

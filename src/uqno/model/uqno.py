@@ -287,7 +287,7 @@ class UQNO:
                 f"expected the variable a, or points and normals of a geometry; found "
                 f"{', '.join(sorted(fields)) or 'none'}"
             )
-        sample = {name: torch.from_numpy(np.asarray(x)) for name, x in fields.items()}
+        sample = {name: torch.tensor(np.asarray(x)) for name, x in fields.items()}
         # What follows from the triangles is computed from points as they are in the file.
         exact = ("points",) if self.surfaces and "triangles" in sample else ()
         sample = {

@@ -147,10 +147,16 @@ def _full_name(kind: type) -> str:
 def _recording(init: Callable[..., None]) -> Callable[..., None]:
     """A constructor that first records its arguments; that of a parent class finds them there."""
 
+    signature = inspect.signature(init)
+
     @wraps(init)
     def recorded(self: NeuralOperator, *arguments: Any, **named: Any) -> None:
         if "config" not in self.__dict__:
-            bound = inspect.signature(init).bind(self, *arguments, **named)
+            try:
+                bound = signature.bind(self, *arguments, **named)
+            except TypeError:
+                init(self, *arguments, **named)  # it says best what is wrong
+                raise
             bound.apply_defaults()
             object.__setattr__(self, "config", _as_json(type(self), bound))
         init(self, *arguments, **named)

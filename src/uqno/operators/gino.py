@@ -221,9 +221,9 @@ class GINO(NeuralOperator):
         ):
             raise ValueError(
                 f"expected points and normals (batch, n, {d}) and {self.feature_channels} "
-                f"features a point, got {tuple(points.shape)}, {tuple(normals.shape)} and {channels}; "
-                "make the operator with features= as many as the data has, or give the data the "
-                "field 'features' (n, f) that it was trained with"
+                f"features a point, got {tuple(points.shape)}, {tuple(normals.shape)} and "
+                f"{channels}; make the operator with features= as many as the data has, or give "
+                "the data the field 'features' (n, f) that it was trained with"
             )
         return normals if features is None else torch.cat((normals, features), dim=-1)
 

@@ -7,22 +7,27 @@ import torch
 from torch import Tensor
 
 
-def multilinear(a: Tensor, axes: Sequence[Tensor], points: Tensor) -> Tensor:
+def multilinear(a: Tensor, axes: Sequence[Tensor], queries: Tensor) -> Tensor:
     """Σ over the 2^d corners of a cell of ∏ (1 − |x_j − corner_j| / side_j) · a(corner).
 
-    a (batch, channel, *grid) on increasing axes (one 1-D tensor a dimension), points (q, d)
-    or (batch, q, d), clamped to the grid: (batch, channel, q).
+    Args:
+        a: (batch, channel, *grid).
+        axes: the coordinates of the grid, one increasing 1-D tensor a dimension.
+        queries: (q, d) or (batch, q, d), clamped to the grid.
+
+    Returns:
+        (batch, channel, q).
     """
-    points = points.expand(a.shape[0], *points.shape[-2:])
+    queries = queries.expand(a.shape[0], *queries.shape[-2:])
     flat, left, right, part = a.flatten(2), [], [], []
-    for x, axis in zip(points.unbind(-1), axes, strict=True):
+    for x, axis in zip(queries.unbind(-1), axes, strict=True):
         axis = axis.to(x)
         upper = torch.searchsorted(axis, x.contiguous()).clamp(1, len(axis) - 1)
         start, end = axis[upper - 1], axis[upper]
         left.append(upper - 1)
         right.append(upper)
         part.append(((x - start) / (end - start)).clamp(0, 1))
-    value = a.new_zeros(*a.shape[:2], points.shape[1])
+    value = a.new_zeros(*a.shape[:2], queries.shape[1])
     for corner in product((0, 1), repeat=len(axes)):
         index = torch.zeros_like(left[0])
         weight = torch.ones_like(part[0])

@@ -15,13 +15,13 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from uqno.data.surfaces import surface_fields
 from uqno.geometry.surface import Surface
 from uqno.operators.neighbours import distance_to_points, nearest, shares
-from uqno.types import Integers, Reals, Sample
+from uqno.types import Array, Integers, Reals, Sample
 
 # What `LatentGrid.prepare` adds to a geometry.
 PREPARED = ("sdf", "grid_neighbours", "grid_shares", "query_neighbours")
 
 # Training comes back to every geometry, and looking for the neighbours of a moved one took a sixth
-# of its time. So they are stored under the neighbours of the geometry itself, as long as these live.
+# of its time. So they are stored, under the neighbours of the geometry itself while these live.
 MOVED: MutableMapping[Tensor, dict[tuple[Any, ...], Sample]] = WeakTensorKeyDictionary()
 
 
@@ -75,8 +75,8 @@ class LatentGrid:
     def prepare(self, sample: Sample) -> dict[str, Tensor]:
         """The sample with its neighbours, and with its signed distance where it has none.
 
-        With `triangles` (t, 3) and no `sdf`, the geometry is a closed surface: normals, areas of the
-        vertices and the signed distance are then those of `uqno.data.surfaces.surface_fields`, in
+        With `triangles` (t, 3) and no `sdf`, the geometry is a closed surface: normals, areas of
+        the vertices and signed distance are then those of `uqno.data.surfaces.surface_fields`, in
         float32. Without triangles, the distance is that to the nearest point.
 
         Args:
@@ -93,7 +93,7 @@ class LatentGrid:
                 prepared for another grid.
         """
         triangles = sample.get("triangles")
-        sample = {n: torch.as_tensor(f).cpu() for n, f in sample.items() if n != "triangles"}
+        sample = {n: _on_cpu(f) for n, f in sample.items() if n != "triangles"}
         if triangles is not None and "sdf" not in sample:
             sample = self._measured(sample, np.asarray(triangles, dtype=np.int64))
         missing = [name for name in ("points", "normals") if name not in sample]
@@ -231,3 +231,7 @@ class LatentGrid:
                     f"{name} reach from {low:g} to {high:g} in dimension {j}, outside the domain "
                     f"[{lower:g}, {upper:g}]; set domain= to a box that contains all geometries"
                 )
+
+
+def _on_cpu(field: Tensor | Array) -> Tensor:
+    return field.cpu() if isinstance(field, Tensor) else torch.tensor(field)

@@ -1,4 +1,4 @@
-"""Standardise channels with statistics of the training data, kept in the state dict."""
+"""Standardise channels with statistics of the training data, saved in the state dict."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -27,9 +27,11 @@ class Normaliser(nn.Module):
         self.register_buffer("fitted", torch.tensor(False))
 
     def fit(self, values: Iterable[tuple[Tensor, Tensor | None]]) -> None:
-        """Weighted mean and deviation over all functions (channel, *points) with weights (*points).
+        """Take the weighted mean and deviation over all functions, one in memory at a time.
 
-        Streamed: each function counts by the sum of its weights (None: 1 a point).
+        Args:
+            values: pairs of a function (channel, *points) and its weights (*points), or None for 1
+                a point; a function counts by the sum of its weights.
         """
         total, mean, squares = 0.0, torch.zeros(()), torch.zeros(())
         for function, weights in values:

@@ -129,7 +129,7 @@ class Fourier:
         return torch.cat((theta.cos(), theta.sin()), dim=-1)
 
     def _multiplicity(self, j: int) -> Tensor:
-        """(2n) Only k_1 ≥ 0 is kept: each k_1 > 0 stands for −k too, doubling its real part."""
+        """(2n) There are only k_1 ≥ 0: each k_1 > 0 stands for −k too, doubling its real part."""
         multiplicity = torch.full((2, self.counts[j]), 2.0 if j == 0 else 1.0)
         multiplicity[:, 0] = 1.0
         return multiplicity.flatten()
@@ -163,10 +163,10 @@ def trapezoid(x: Tensor) -> Tensor:
 
 
 def check_coordinates(coordinates: Coordinates, shape: Sequence[int]) -> None:
-    found = tuple(tuple(x.shape) for x in coordinates)
-    if found != tuple((n,) for n in shape):
+    shapes = tuple(tuple(x.shape) for x in coordinates)
+    if shapes != tuple((n,) for n in shape):
         raise ValueError(
-            f"coordinates of shapes {found} do not describe a grid of shape {tuple(shape)}; "
+            f"coordinates of shapes {shapes} do not describe a grid of shape {tuple(shape)}; "
             "give one 1-D tensor a dimension, as long as the grid in that dimension"
         )
     for j, x in enumerate(coordinates):
@@ -266,8 +266,15 @@ def multiply(r: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 class SpectralConv(nn.Module):
     """(Kv)(x) = b + Re Σ_k W_k v̂_k exp(2πi k·x/L), channels last.
 
-    `modes`: frequencies |k_j| ≤ modes_j / 2 of each dimension (neuraloperator keeps the same
-    ones for the odd n_modes_j = 2 (modes_j // 2) + 1).
+    Args:
+        in_channels, out_channels: of v and of K v.
+        modes: frequencies |k_j| ≤ modes_j / 2 of each dimension (neuraloperator has the same ones
+            for the odd n_modes_j = 2 (modes_j // 2) + 1).
+        domain, period, periodic: of the Fourier basis, as in `FNO`.
+        fourier: the basis, instead of modes, domain, period and periodic.
+
+    Reference:
+        Li et al., Fourier neural operator for parametric partial differential equations, ICLR 2021.
     """
 
     def __init__(

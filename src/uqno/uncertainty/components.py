@@ -74,7 +74,7 @@ class Components(NetworkUncertainty):
         return Prediction(center, raw.clamp_min(self.fitted().floor.to(raw)))
 
     def explained(self, base: Base, batch: Batch, truth: Tensor) -> Tensor:
-        """Σ_k <e_k, r>² / ‖r‖² (batch,): the share of the residual r = truth − Ĝ(a) in the subspace.
+        """Σ_k <e_k, r>² / ‖r‖² (batch,): the share of r = truth − Ĝ(a) that lies in the subspace.
 
         Args:
             base: Ĝ.

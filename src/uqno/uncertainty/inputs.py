@@ -20,7 +20,7 @@ QUERY_FIELDS = ("queries", "a_queries", "query_normals", "query_features")
 
 
 def network_inputs(base: Base, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
-    """Ĝ(a) (batch, channel, *points) where it is wanted, and the batch of an uncertainty network."""
+    """Ĝ(a) (batch, channel, *points) where it is wanted, and what an uncertainty network takes."""
     center, features = base.view(batch)
     extra = torch.cat((center, features), dim=1)
     if "queries" not in batch:
