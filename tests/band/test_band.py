@@ -1,7 +1,6 @@
 """A band says what the calibration says: radius, membership, shares, and what is refused."""
 
 from dataclasses import replace
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -23,6 +22,7 @@ from tests.band.bands import (
 )
 from uqno import calibrate
 from uqno.band import Band
+from uqno.conformal.guarantees import Fraction
 
 
 def naive_inside(band, u):
@@ -60,7 +60,7 @@ def test_radius_and_ends(make):
 
 
 def test_the_promise_has_the_digits_of_the_guarantee():
-    cal = replace(CAL, alpha=0.07, delta=0.07)
+    cal = replace(CAL, rule=Fraction(0.07, 0.07))
     promise = replace(plane(), calibration=cal).promise
     assert promise.startswith("covers ≥ 93 % of")
     assert promise.endswith("≥ 93 %")
@@ -125,7 +125,7 @@ def test_repr_is_short_and_says_what_matters():
     assert len(text.splitlines()) == 4
     assert "surface of 4 points and 4 triangles" in repr(surface())
     assert "2 components" in repr(plane(channels=2))
-    confident = replace(line(), calibration=replace(CAL, confidence=0.95))
+    confident = replace(line(), calibration=replace(CAL, rule=Fraction(0.1, 0.02, confidence=0.95)))
     assert "for ≥ 98 % of new functions, confidence 95 %" in repr(confident)
 
 
@@ -168,30 +168,6 @@ def test_a_scale_in_single_precision_and_of_all_functions():
     assert replace(band, scale=np.float64(3)).applied_scale == 3
     np.testing.assert_array_equal(replace(band, scale=3).radius, 3 * band.uncertainty)
     assert replace(band, calibration=scaled(5.0)).applied_scale == 5  # None follows the calibration
-
-
-class Other:
-    """A calibration of another make, which offers what a band asks for."""
-
-    scale, weighted = None, False
-    guarantee, promise = "The whole guarantee.", "covers most of the domain"
-    levels: ClassVar[dict] = {"rho": 0.3, "design": "weighted scores", "absent": None}
-
-    def to_json(self):
-        return "{}"
-
-
-def test_any_calibration_that_offers_what_a_band_asks_for():
-    with pytest.raises(ValueError, match="no scale for all functions: give each function its own"):
-        replace(plane(functions=3), calibration=Other())
-    band = replace(plane(functions=3), calibration=Other(), scale=SCALES)
-    assert band.promise in repr(band)
-    assert band.guarantee == "The whole guarantee."
-    attrs = band.to_xarray().attrs
-    assert (attrs["rho"], attrs["design"]) == (0.3, "weighted scores")
-    assert "absent" not in attrs
-    np.testing.assert_array_equal(attrs["scale"], SCALES)
-    assert "alpha" not in attrs
 
 
 # --- against the truth -----------------------------------------------------------------------
@@ -314,7 +290,7 @@ REFUSED = {
     ),
     "no calibration": (
         lambda: Band(ONE, ONES, 2.0, X),
-        "uqno.Calibration, got float without scale, guarantee",
+        "uqno.Calibration, got float: pass the result",
     ),
     "triangles on a grid": (lambda: line(triangles=FACES), "leave them out on a grid"),
     "triangles from 1": (

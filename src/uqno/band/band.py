@@ -78,7 +78,7 @@ class Band:
         for name, value in fields.items():
             object.__setattr__(self, name, value)  # frozen for everyone else
         if self.scale is None:
-            band_checks.common_scale(self.calibration.scale)
+            band_checks.scale_of(self.calibration.scale, ())
 
     # --- what it is -------------------------------------------------------------------------
 

@@ -193,16 +193,6 @@ def scale_of(given: Any, batch: tuple[int, ...]) -> float | Reals:
     return scale if scale.ndim else float(scale)
 
 
-def common_scale(given: Any) -> None:
-    """Refuse a calibration's scale that is no finite number ≥ 0."""
-    if given is None:
-        raise ValueError(
-            "the calibration has no scale for all functions: give each function its own with "
-            "Band(…, scale=…)"
-        )
-    scale_of(given, ())
-
-
 def truth_of(given: Any, center: tuple[int, ...], uncertainty: tuple[int, ...]) -> Floats:
     """A truth in the shape of the center; a scalar function may leave out the channel."""
     truth = checks.real("u", "the truth", given)
