@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from training_stub import make_data
 
-from uqno.training.samples import batches, check_data, epoch_batches, share, split
+from uqno.training.samples import check_data, epoch_batches, index_batches, share, split
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -45,7 +45,7 @@ def test_a_split_is_a_partition(samples, validation, seed):
 
 @given(st.integers(1, 60), st.integers(1, 20), st.integers(1, 5))
 def test_processes_share_a_batch(samples, size, processes):
-    for batch in batches(range(samples), size):
+    for batch in index_batches(range(samples), size):
         parts = [share(batch, rank, processes) for rank in range(processes)]
         assert sorted(i for mine, count in parts for i in mine[:count]) == batch
         assert all(mine for mine, _ in parts)

@@ -23,7 +23,7 @@ VERSION = 1
 
 
 @dataclass(frozen=True)
-class Saved:
+class ModelParts:
     """What a model is made of."""
 
     base: Operator
@@ -38,7 +38,7 @@ class Saved:
     surfaces: bool
 
 
-def save(folder: Path, saved: Saved) -> None:
+def save(folder: Path, saved: ModelParts) -> None:
     """Write a model into a folder, whole or not at all; an older model there is replaced."""
     if folder.exists() and not (folder / "model.json").exists() and any(folder.iterdir()):
         raise ValueError(f"{folder} holds something else than a model: choose another folder")
@@ -55,7 +55,7 @@ def _is_ours(file: Path) -> bool:
     return file.name in ("model.json", "README.txt") or file.suffix == ".safetensors"
 
 
-def _write(folder: Path, saved: Saved) -> None:
+def _write(folder: Path, saved: ModelParts) -> None:
     tensors = {"base": saved.base.state_dict(), "uncertainty": saved.uncertainty.state_dict()}
     tensors |= {_other(k): operator.state_dict() for k, operator in enumerate(saved.others)}
     for name, state in tensors.items():
@@ -88,7 +88,7 @@ def load(
     module: Callable[..., Tensor] | None,
     uncertainty: Uncertainty | None,
     symmetries: Sequence[Symmetry] | None,
-) -> Saved:
+) -> ModelParts:
     content = _content(folder)
     try:
         return _rebuilt(folder, content, module, uncertainty, symmetries)
@@ -106,7 +106,7 @@ def _rebuilt(
     module: Callable[..., Tensor] | None,
     uncertainty: Uncertainty | None,
     symmetries: Sequence[Symmetry] | None,
-) -> Saved:
+) -> ModelParts:
     base = _base(folder, content["base"], module)
     estimator = (
         uncertainty if uncertainty is not None else _uncertainty(folder, content["uncertainty"])
@@ -124,7 +124,7 @@ def _rebuilt(
         raise ValueError(
             f"{folder} was saved with the symmetries {names}, got {[g.name for g in chosen]}"
         )
-    return Saved(
+    return ModelParts(
         base.eval(),
         tuple(operator.eval() for operator in others),
         estimator.eval(),

@@ -25,7 +25,7 @@ from uqno.band import Band
 from uqno.conformal import Calibration, FunctionStream, calibrate_all, checks
 from uqno.conformal.guarantees import Guarantee
 from uqno.model import files
-from uqno.model.files import Saved
+from uqno.model.files import ModelParts
 from uqno.model.folds import as_crossfits, out_of_fold, residuals_of, train_folds
 from uqno.model.inputs import (
     Places,
@@ -318,7 +318,7 @@ class UQNO:
     def save(self, folder: str | Path) -> None:
         """A folder of safetensors and JSON; loads anywhere, without the training data."""
         self._need_fit("save")
-        saved = Saved(
+        saved = ModelParts(
             self.base.operator,
             self.base.others,
             self.uncertainty,

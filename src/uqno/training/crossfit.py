@@ -19,7 +19,7 @@ from uqno.operators.padding import unpadded
 from uqno.training.devices import kept_random_state, seed_global
 from uqno.training.fit import fit
 from uqno.training.record import Fit
-from uqno.training.samples import batches, check_data, derived_seed, generator
+from uqno.training.samples import check_data, derived_seed, generator, index_batches
 from uqno.types import Samples
 
 
@@ -49,7 +49,7 @@ class CrossFit:
         data: the data this was trained on, in the same order.
         """
         self._check(data)
-        for indices in batches(range(len(data)), batch_size):
+        for indices in index_batches(range(len(data)), batch_size):
             yield from self._predict(data, indices)
 
     @torch.no_grad()

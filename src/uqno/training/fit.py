@@ -10,11 +10,11 @@ from torch.utils.data import Subset
 from uqno.training import progress as bar
 from uqno.training import samples
 from uqno.training.devices import kept_random_state, launch
+from uqno.training.folder import Best, FitFolder, Position, load_weights
 from uqno.training.loop import Loop
 from uqno.training.record import Fit
 from uqno.training.samples import Augment
-from uqno.training.settings import Keep, Loss, Settings
-from uqno.training.store import Best, Position, Store, load_weights
+from uqno.training.settings import FitSettings, Keep, Loss
 from uqno.types import Samples
 
 
@@ -67,7 +67,7 @@ def fit(
     progress: a bar on the terminal; None shows it if there is one.
     check_data: look for NaN in all the data first.
     """
-    settings = Settings(
+    settings = FitSettings(
         loss=loss,
         epochs=epochs,
         batch_size=batch_size,
@@ -84,7 +84,7 @@ def fit(
     _check_call(operator, data, resume, folder, checkpoint_every)
     training, held_out = samples.split(len(data), validation, seed)
     settings.check_size(len(training), len(data))
-    store = Store(Path(folder), settings.identity(len(data), operator)) if folder else None
+    store = FitFolder(Path(folder), settings.identity(len(data), operator)) if folder else None
     saved = store.open(resume) if store else None
     if saved:
         load_weights(operator, saved.weights)
@@ -127,7 +127,7 @@ def _check_call(
         )
 
 
-def _keep(operator: nn.Module, settings: Settings, position: Position, best: Best | None) -> int:
+def _keep(operator: nn.Module, settings: FitSettings, position: Position, best: Best | None) -> int:
     """Give the operator the weights it ends with; the epoch they are of."""
     operator.eval()
     if settings.keep == "best" and best is not None:

@@ -11,10 +11,18 @@ from torch import Tensor
 
 from uqno.training import progress
 from uqno.training.devices import Sealed, Unsealing, seed_global
+from uqno.training.folder import (
+    Best,
+    FitFolder,
+    Position,
+    Resumable,
+    load_optimizer,
+    optimizer_tensors,
+    weights_of,
+)
 from uqno.training.interrupt import Interrupt
 from uqno.training.record import Epoch
 from uqno.training.samples import (
-    batches,
     batches_per_epoch,
     derived_seed,
     epoch_batches,
@@ -22,16 +30,7 @@ from uqno.training.samples import (
     share,
 )
 from uqno.training.schedule import learning_rate
-from uqno.training.settings import Settings
-from uqno.training.store import (
-    Best,
-    Position,
-    Saved,
-    Store,
-    load_optimizer,
-    optimizer_tensors,
-    weights_of,
-)
+from uqno.training.settings import FitSettings
 from uqno.types import Samples
 
 logger = logging.getLogger(__name__)
@@ -47,12 +46,12 @@ class Loop:
         self,
         operator: Any,
         data: Samples,
-        settings: Settings,
+        settings: FitSettings,
         training: list[int],
         validation: list[int],
         fabric: Fabric,
-        store: Store | None,
-        saved: Saved | None,
+        store: FitFolder | None,
+        saved: Resumable | None,
         checkpoint_every: float,
     ) -> None:
         self.operator, self.data, self.settings = operator, data, settings
@@ -171,7 +170,7 @@ class Loop:
         self.module.eval()
         total = 0.0
         with torch.no_grad():
-            for indices in batches(self.validation, self.settings.batch_size):
+            for indices in index_batches(self.validation, self.settings.batch_size):
                 mine, count = share(indices, self.fabric.global_rank, self.fabric.world_size)
                 loss = self._loss(self._batch(mine))
                 total += self._agree(loss, count, len(indices))[0] * len(indices)
@@ -229,7 +228,7 @@ class Loop:
         )
 
 
-def _adamw(operator: Any, settings: Settings, fabric: Fabric) -> torch.optim.AdamW:
+def _adamw(operator: Any, settings: FitSettings, fabric: Fabric) -> torch.optim.AdamW:
     parameters = [p for p in operator.parameters() if p.requires_grad]
     if not parameters:
         raise ValueError("the operator has no parameter to train: set requires_grad on some")

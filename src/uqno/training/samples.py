@@ -67,7 +67,7 @@ def split(samples: int, validation: float, seed: int) -> tuple[list[int], list[i
     return sorted(order[held_out:]), sorted(order[:held_out])
 
 
-def batches(indices: Sequence[int], size: int) -> list[list[int]]:
+def index_batches(indices: Sequence[int], size: int) -> list[list[int]]:
     """Consecutive groups of `size` indices; the last one may be smaller."""
     return [list(indices[i : i + size]) for i in range(0, len(indices), size)]
 
@@ -75,7 +75,7 @@ def batches(indices: Sequence[int], size: int) -> list[list[int]]:
 def epoch_batches(indices: Sequence[int], size: int, seed: int, epoch: int) -> list[list[int]]:
     """The batches of one epoch: a permutation that depends on the seed and the epoch alone."""
     order = torch.randperm(len(indices), generator=generator(seed, "order", epoch)).tolist()
-    return batches([indices[i] for i in order], size)
+    return index_batches([indices[i] for i in order], size)
 
 
 def batches_per_epoch(samples: int, size: int) -> int:

@@ -17,7 +17,7 @@ Keep = Literal["best", "last"]
 
 
 @dataclass(frozen=True)
-class Settings:
+class FitSettings:
     """The arguments of `fit` that a resumed run must share with the one it continues."""
 
     loss: Loss

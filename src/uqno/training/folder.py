@@ -42,7 +42,7 @@ class Best:
 
 
 @dataclass(frozen=True)
-class Saved:
+class Resumable:
     """All that a run needs to go on."""
 
     position: Position
@@ -53,7 +53,7 @@ class Saved:
 
 
 @dataclass(frozen=True)
-class Store:
+class FitFolder:
     """Reads and writes the folder of one run; `identity` says which run it is."""
 
     folder: Path
@@ -67,7 +67,7 @@ class Store:
     def best(self) -> Path:
         return self.folder / "best.safetensors"
 
-    def open(self, resume: bool) -> Saved | None:
+    def open(self, resume: bool) -> Resumable | None:
         """What an earlier run left to go on from, if anything."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if not resume:
@@ -82,7 +82,7 @@ class Store:
         last = self._read(self.last)
         state = dict(last.state["position"])
         state["history"] = [Epoch(**row) for row in state["history"]]
-        return Saved(
+        return Resumable(
             position=Position(**state),
             weights=_part(last.tensors, "weights."),
             optimizer=_part(last.tensors, "optimizer."),
