@@ -59,7 +59,7 @@ def test_weights_are_a_measure_and_padding_does_not_count():
 
 
 def minimised(loss, errors, batch_size, uncertainty, rounds):
-    """The uncertainty at each point that averaged stochastic gradient descent on the loss ends in."""
+    """The uncertainty at each point in which averaged gradient descent on the loss ends."""
     uncertainty = uncertainty.clone().requires_grad_()
     steps = rounds * (len(errors) // batch_size)
     average, count = torch.zeros_like(uncertainty), 0

@@ -373,7 +373,7 @@ def _checked_content(content: dict[str, Any], scores: Reals | None) -> Calibrati
         raise ValueError(f"guarantee = {guarantee!r:.60} in the calibration must be an object")
     n = checks.count("functions", content["functions"], least=2)
     m = checks.count("points", content["points"])
-    found = content["scores"] if scores is None else scores
+    listed = content["scores"] if scores is None else scores
     calibration = Calibration(
         scale=float(scale),
         rule=guarantee_of(guarantee),
@@ -382,7 +382,7 @@ def _checked_content(content: dict[str, Any], scores: Reals | None) -> Calibrati
         points_max=checks.count("points_max", content["points_max"], least=m),
         ranks=None if ranks is None else Ranks(ranks["point"], ranks["function"]),
         weighted=content["weighted"],
-        scores=None if found is None else checks.sorted_scores(found, n),
+        scores=None if listed is None else checks.sorted_scores(listed, n),
         details=checks.named_arrays(content["details"]),
         created=content["created"],
     )

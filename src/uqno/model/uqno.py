@@ -78,7 +78,7 @@ class UQNO:
         self.folds = as_crossfits(base)
         given: Any = self.folds[0].operator if self.folds else base
         operator = _operator(given, trained)
-        others = tuple(found.operator for found in self.folds[1:])
+        others = tuple(fold.operator for fold in self.folds[1:])
         self.base = Base(operator, tuple(symmetries), tuple(features), deviation, others)
         self.uncertainty = uncertainty if uncertainty is not None else Quantile()
         self.trained = _is_trained(given, self.base.operator) if trained is None else trained
@@ -148,9 +148,9 @@ class UQNO:
             fit(self.base.operator, Subset(train, range(half)), **base_options)  # type: ignore[arg-type]
             residuals = residuals_of(self.base, Subset(train, range(half, len(train))))  # type: ignore[arg-type]
         else:
-            found = train_folds(self.base.operator, train, crossfit, self.members, base_options)
-            self.base = replace(self.base, others=tuple(one.operator for one in found[1:]))
-            residuals = out_of_fold(self.base, train, found)
+            crossfits = train_folds(self.base.operator, train, crossfit, self.members, base_options)
+            self.base = replace(self.base, others=tuple(one.operator for one in crossfits[1:]))
+            residuals = out_of_fold(self.base, train, crossfits)
         self.trained = True
         log.info("training the uncertainty on %d residuals", len(residuals))
         uncertainty_options = options(

@@ -50,10 +50,12 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
         content = save(tensors, header)
         write_bytes(path, content)
     except OSError as error:
-        kept = "the checkpoint before it is intact" if path.exists() else "there is none before it"
+        before = (
+            "the checkpoint before it is intact" if path.exists() else "there is none before it"
+        )
         raise OSError(
             error.errno,
-            f"could not write the checkpoint ({error.strerror}); {kept}. Free some space or give "
+            f"could not write the checkpoint ({error.strerror}); {before}. Free some space or give "
             "another folder, then go on with resume=True",
             str(path),
         ) from error

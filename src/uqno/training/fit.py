@@ -103,9 +103,9 @@ def fit(
             loop.run(bar.wanted(progress))
         operator.to(home)
         position, best = loop.position, loop.best
-    kept = _keep(operator, settings, position, best)
+    epoch = _keep(operator, settings, position, best)
     parts = (tuple(training), tuple(held_out))
-    return Fit(tuple(position.history), kept, *parts, store.folder if store else None)
+    return Fit(tuple(position.history), epoch, *parts, store.folder if store else None)
 
 
 def _check_call(

@@ -27,6 +27,7 @@ from uqno.training.samples import (
     derived_seed,
     epoch_batches,
     generator,
+    index_batches,
     share,
 )
 from uqno.training.schedule import learning_rate
