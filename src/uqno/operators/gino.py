@@ -114,6 +114,8 @@ class GINO(NeuralOperator):
         queries: Tensor | None = None,
         query_normals: Tensor | None = None,
         query_features: Tensor | None = None,
+        *,
+        as_features: bool = False,
     ) -> Tensor:
         """The answer at the queries; at the surface points by default.
 
@@ -125,29 +127,26 @@ class GINO(NeuralOperator):
             features: (batch, n, f).
             queries, query_normals: (batch, q, d).
             query_features: (batch, q, f).
+            as_features: return what the last layer takes, not the answer.
 
         Returns:
-            u (batch, out, q).
+            u (batch, out, q), or φ (batch, hidden, q).
         """
         hidden = self._hidden(
-            points,
-            normals,
+            (points, normals, features),
             sdf,
-            grid_neighbours,
-            grid_shares,
-            query_neighbours,
-            features,
-            queries,
-            query_normals,
-            query_features,
+            (grid_neighbours, grid_shares, query_neighbours),
+            (queries, query_normals, query_features),
         )
-        parts = [mlp(h, self.projection, self._fused) for h in hidden]
+        if as_features:
+            parts = [self.projection[:-1](h) for h in hidden]
+        else:
+            parts = [mlp(h, self.projection, self._fused) for h in hidden]
         return torch.cat(parts, dim=1).movedim(-1, 1)
 
     def features(self, *arguments: Any, **named: Any) -> Tensor:
         """φ (batch, hidden, q) of which the answer is `last`; arguments as in `forward`."""
-        parts = [self.projection[:-1](h) for h in self._hidden(*arguments, **named)]
-        return torch.cat(parts, dim=1).movedim(-1, 1)
+        return self.forward(*arguments, **named, as_features=True)
 
     @property
     def _fused(self) -> bool:
@@ -156,21 +155,20 @@ class GINO(NeuralOperator):
 
     def _hidden(
         self,
-        points: Tensor,
-        normals: Tensor,
+        body: tuple[Tensor, Tensor, Tensor | None],
         sdf: Tensor,
-        grid_neighbours: Tensor,
-        grid_shares: Tensor,
-        query_neighbours: Tensor,
-        features: Tensor | None = None,
-        queries: Tensor | None = None,
-        query_normals: Tensor | None = None,
-        query_features: Tensor | None = None,
+        neighbours: tuple[Tensor, Tensor, Tensor],
+        wanted: tuple[Tensor | None, Tensor | None, Tensor | None],
     ) -> Iterator[Tensor]:
-        """What the projection takes (batch, some queries, width + normals + features)."""
-        surface = self._carried(points, normals, features)
+        """What the projection takes (batch, some queries, width + normals + features).
+
+        body, wanted: points, normals and features, of the surface and of the queries.
+        """
+        points, surface = body[0], self._carried(*body)
+        grid_neighbours, grid_shares, query_neighbours = neighbours
         encoded = self._encode(points, surface, grid_neighbours, grid_shares)
         v = self._on_grid(encoded, sdf)
+        queries, query_normals, query_features = wanted
         if queries is not None:
             if query_normals is None:
                 raise ValueError("queries without query_normals; use prepare(sample)")
