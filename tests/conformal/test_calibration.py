@@ -92,9 +92,16 @@ def test_the_iid_frontier_only_gains_pairs(n, m, alphas, deltas):
         assert any(p.point <= pair.point and p.function <= pair.function for p in loose)
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(st.integers(0, 10**6), SHARES, SHARES, DESIGNS, st.sampled_from([None, 0.8]))
-def test_streams_lists_and_arrays_agree(seed, alpha, delta, design, confidence):
+def test_streams_lists_and_arrays_agree_at_any_level(seed, alpha, delta, design, confidence):
+    test_streams_lists_and_arrays_agree(design, confidence, seed, alpha, delta)
+
+
+@pytest.mark.parametrize("design", ["grid", "iid", "hoeffding"])
+@pytest.mark.parametrize("confidence", [None, 0.8])
+def test_streams_lists_and_arrays_agree(design, confidence, seed=0, alpha=0.3, delta=0.2):
     error, uncertainty = functions(seed)
     arguments = (alpha, delta, design, None, confidence)
     whole = calibrate_or_none(error, uncertainty, *arguments)
@@ -104,9 +111,15 @@ def test_streams_lists_and_arrays_agree(seed, alpha, delta, design, confidence):
     assert calibrate_or_none(triples, None, *arguments) == whole
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), SHARES, SHARES, st.sampled_from(["grid", "iid"]))
-def test_mixed_streams_and_lists_agree(seed, alpha, delta, design):
+def test_mixed_streams_and_lists_agree_at_any_level(seed, alpha, delta, design):
+    test_mixed_streams_and_lists_agree(design, seed, alpha, delta)
+
+
+@pytest.mark.parametrize("design", ["grid", "iid"])
+def test_mixed_streams_and_lists_agree(design, seed=0, alpha=0.3, delta=0.2):
     rng = np.random.default_rng(seed)
     error = [rng.standard_normal(m) for m in rng.integers(20, 80, 70)]
     uncertainty = [np.ones(e.size) for e in error]

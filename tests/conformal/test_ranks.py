@@ -21,20 +21,27 @@ def random_settings(count, seed, functions, points):
         yield int(rng.integers(1, functions)), int(rng.integers(1, points)), alpha, delta
 
 
+def a_few_and(many):
+    """The same check twice: quickly, and with so many settings."""
+    return pytest.mark.parametrize("count", [20, pytest.param(many, marks=pytest.mark.slow)])
+
+
 def exact(value):
     return Fraction(str(value))
 
 
-def test_grid_ranks_equal_brute_force():
-    for n, m, alpha, delta in random_settings(2000, 0, functions=120, points=200):
+@a_few_and(2000)
+def test_grid_ranks_equal_brute_force(count):
+    for n, m, alpha, delta in random_settings(count, 0, functions=120, points=200):
         k = next(k for k in range(1, m + 1) if Fraction(k, m) >= 1 - exact(alpha))
         j = reference.smallest_function_rank(n, exact(delta), None)
         found = default_ranks(n, m, Request.of(alpha, delta, "grid"))
         assert found == (None if j is None else Ranks(k, j)), (n, m, alpha, delta)
 
 
-def test_iid_frontier_equals_brute_force():
-    for n, m, alpha, delta in random_settings(1200, 1, functions=60, points=24):
+@a_few_and(1200)
+def test_iid_frontier_equals_brute_force(count):
+    for n, m, alpha, delta in random_settings(count, 1, functions=60, points=24):
         expected = reference.iid_pairs(n, m, exact(alpha), exact(delta))
         found = [(r.point, r.function) for r in frontier(n, m, alpha, delta)]
         assert found == expected, (n, m, alpha, delta)
@@ -45,6 +52,7 @@ def test_iid_frontier_equals_brute_force():
             assert (chosen.point, chosen.function) in expected, (n, m, alpha, delta)
 
 
+@pytest.mark.slow
 def test_iid_frontier_with_more_points_equals_brute_force():
     for n, m, alpha, delta in random_settings(25, 2, functions=300, points=200):
         expected = reference.iid_pairs(n, m, exact(alpha), exact(delta))
@@ -52,8 +60,9 @@ def test_iid_frontier_with_more_points_equals_brute_force():
         assert found == expected, (n, m, alpha, delta)
 
 
-def test_conditional_ranks_equal_brute_force():
-    for n, m, alpha, delta in random_settings(150, 3, functions=24, points=10):
+@a_few_and(150)
+def test_conditional_ranks_equal_brute_force(count):
+    for n, m, alpha, delta in random_settings(count, 3, functions=24, points=10):
         j = reference.smallest_function_rank(n, exact(delta), exact(0.9))
         assert function_rank(n, exact(delta), exact(0.9)) == j, (n, delta)
         expected = reference.iid_pairs(n, m, exact(alpha), exact(delta), exact(0.9))
@@ -66,13 +75,14 @@ def test_conditional_rank_of_the_theory_note():
     assert function_rank(500, exact(0.05)) == 476
 
 
-def test_hoeffding_equals_the_formula_in_many_digits():
+@a_few_and(200)
+def test_hoeffding_equals_the_formula_in_many_digits(count):
     with localcontext(prec=500):  # e⁻¹⁰⁰⁰ must not vanish beside δ
-        _check_hoeffding()
+        _check_hoeffding(count)
 
 
-def _check_hoeffding():
-    for n, m, alpha, delta in random_settings(200, 4, functions=2000, points=600):
+def _check_hoeffding(count):
+    for n, m, alpha, delta in random_settings(count, 4, functions=2000, points=600):
         a, d = Decimal(str(alpha)), Decimal(str(delta))
         t0 = (-d.ln() / (2 * m)).sqrt()
         expected = None
@@ -157,8 +167,9 @@ def test_the_pair_of_the_theory_note_at_100_functions():
     assert default_ranks(100, 3586, Request.of(0.04, 0.02, "iid")).function == 99
 
 
-def test_iid_never_needs_more_than_hoeffding_at_the_same_point_rank():
-    for n, m, alpha, delta in random_settings(200, 5, functions=500, points=500):
+@a_few_and(200)
+def test_iid_never_needs_more_than_hoeffding_at_the_same_point_rank(count):
+    for n, m, alpha, delta in random_settings(count, 5, functions=500, points=500):
         exact_tails = {r.point: r.function for r in frontier(n, m, alpha, delta, "iid")}
         for pair in frontier(n, m, alpha, delta, "hoeffding"):
             better = [j for k, j in exact_tails.items() if k <= pair.point]
