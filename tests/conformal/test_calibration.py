@@ -92,9 +92,16 @@ def test_the_iid_frontier_only_gains_pairs(n, m, alphas, deltas):
         assert any(p.point <= pair.point and p.function <= pair.function for p in loose)
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(st.integers(0, 10**6), SHARES, SHARES, DESIGNS, st.sampled_from([None, 0.8]))
-def test_streams_lists_and_arrays_agree(seed, alpha, delta, design, confidence):
+def test_streams_lists_and_arrays_agree_at_any_level(seed, alpha, delta, design, confidence):
+    test_streams_lists_and_arrays_agree(design, confidence, seed, alpha, delta)
+
+
+@pytest.mark.parametrize("design", ["grid", "iid", "hoeffding"])
+@pytest.mark.parametrize("confidence", [None, 0.8])
+def test_streams_lists_and_arrays_agree(design, confidence, seed=0, alpha=0.3, delta=0.2):
     error, uncertainty = functions(seed)
     arguments = (alpha, delta, design, None, confidence)
     whole = calibrate_or_none(error, uncertainty, *arguments)
@@ -104,9 +111,15 @@ def test_streams_lists_and_arrays_agree(seed, alpha, delta, design, confidence):
     assert calibrate_or_none(triples, None, *arguments) == whole
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), SHARES, SHARES, st.sampled_from(["grid", "iid"]))
-def test_mixed_streams_and_lists_agree(seed, alpha, delta, design):
+def test_mixed_streams_and_lists_agree_at_any_level(seed, alpha, delta, design):
+    test_mixed_streams_and_lists_agree(design, seed, alpha, delta)
+
+
+@pytest.mark.parametrize("design", ["grid", "iid"])
+def test_mixed_streams_and_lists_agree(design, seed=0, alpha=0.3, delta=0.2):
     rng = np.random.default_rng(seed)
     error = [rng.standard_normal(m) for m in rng.integers(20, 80, 70)]
     uncertainty = [np.ones(e.size) for e in error]
@@ -454,6 +467,88 @@ def test_other_array_libraries(kind, tmp_path):
     assert calibrate(e, r, 0.1, 0.1) == calibrate(error, uncertainty, 0.1, 0.1)
 
 
+def test_what_a_calibration_says_of_itself():
+    error, uncertainty = functions(13)
+    cal = calibrate(error, uncertainty, 0.1, 0.2, confidence=0.7)
+    assert (cal.alpha, cal.delta) == (0.1, 0.2)
+    assert cal.levels == {
+        "alpha": 0.1, "delta": 0.2, "confidence": 0.7, "sampling": "grid", "mixed": "own", "seed": 0,
+    }  # fmt: skip
+    assert cal.scale_for({}) == cal.scale
+    assert (cal.functions, cal.points, cal.points_max, cal.weighted) == (60, 40, 40, False)
+    weights = np.arange(1.0, 41)
+    np.testing.assert_array_equal(
+        cal.coverage(error, uncertainty, weights),
+        coverage(error, uncertainty, cal.scale, weights),
+    )
+    assert repr(cal).startswith("Calibration(scale=")
+    assert "scores=" not in repr(cal)
+
+
+def test_ratios_are_sorted_once_for_several_guarantees(monkeypatch):
+    from uqno.conformal.scores import Block
+
+    sorts = []
+    ratios_of = Block.all_ratios
+    monkeypatch.setattr(Block, "all_ratios", lambda self: sorts.append(1) or ratios_of(self))
+    rules = [guarantees.Fraction(alpha, 0.2) for alpha in (0.1, 0.2, 0.4)]
+    several = calibrate_all(*functions(14), rules)
+    assert len(sorts) == 1
+    assert [c.rule.alpha for c in several] == [rule.alpha for rule in rules]
+    calibrate_all(*functions(14), rules[:1])
+    assert len(sorts) == 2
+
+
+def test_streams_have_their_own_uncertainty_and_weights():
+    error, uncertainty = functions(15)
+    triples = [(e, E, None) for e, E in zip(error, uncertainty, strict=True)]
+    for more in ({"uncertainty": uncertainty}, {"weights": np.ones(40)}):
+        with pytest.raises(ValueError, match="has its own uncertainty and weights"):
+            calibrate(FunctionStream(triples), alpha=0.1, delta=0.1, **more)
+    with pytest.raises(ValueError, match="holds 1 function"):
+        calibrate(FunctionStream(triples[:1]), alpha=0.1, delta=0.1)
+    with pytest.raises(ValueError, match="holds 1 function"):
+        calibrate(profiled(error[:1], uncertainty[:1]), alpha=0.1, delta=0.1)
+    with pytest.raises(ValueError, match="no points to draw from"):
+        calibrate(profiled(error, uncertainty), alpha=0.4, delta=0.4, sampling="iid",
+                  mixed="subsample")  # fmt: skip
+
+
+def test_splits_of_weights_iterators_and_lists():
+    error, uncertainty = functions(16, n=40)
+    rule, splits = guarantees.Fraction(0.2, 0.2), [[0, 5, 7, 9, 11, 13], [1, 2, 3, 4, 5, 39]]
+    each = [calibrate(error[s], uncertainty[s], guarantee=rule).scale for s in np.array(splits)]
+    for given in ((error, uncertainty), (list(error), list(uncertainty)),
+                  (iter(error), iter(uncertainty))):  # fmt: skip
+        np.testing.assert_array_equal(calibrate_splits(*given, rule, splits), each)
+    with pytest.raises(ValueError, match="splits name functions -1 … 5, expected 0 … 39"):
+        calibrate_splits(error, uncertainty, rule, [[-1, 3, 5, 2, 1, 0]])
+    with pytest.raises(ValueError, match=r"splits have shape \(3,\), expected"):
+        calibrate_splits(error, uncertainty, rule, [1, 2, 3])
+
+
+def test_plans_of_another_guarantee():
+    rule = guarantees.Fraction(0.1, 0.02)
+    assert uqno.plan(functions=40, points=9, guarantee=rule) == uqno.plan(0.1, 0.02, 40, 9)
+    assert uqno.plan(0.1, 0.02, 40).points == 1
+    with pytest.raises(ValueError, match="functions = 0 must"):
+        uqno.plan(0.1, 0.02)
+    with pytest.raises(ValueError, match="alpha must be given, such as"):
+        uqno.plan(delta=0.1, functions=40)
+    for more in ({"alpha": 0.1}, {"delta": 0.1}):
+        with pytest.raises(ValueError, match="give either alpha and delta or guarantee="):
+            uqno.plan(functions=40, guarantee=rule, **more)
+
+
+def test_the_arguments_of_the_guarantee_arrive():
+    error, uncertainty = functions(17)
+    rule = calibrate(error, uncertainty, 0.3, 0.3, "iid", None, 0.6, mixed="subsample", seed=4).rule
+    assert rule == guarantees.Fraction(0.3, 0.3, "iid", 0.6, "subsample", None, 4)
+    assert calibrate(error, uncertainty, 0.3, 0.3).rule == guarantees.Fraction(0.3, 0.3)
+    pair = Ranks(40, 60)
+    assert calibrate(error, uncertainty, 0.3, 0.3, ranks=pair).rule.ranks == pair
+
+
 # --- files ----------------------------------------------------------------------------------
 
 
@@ -526,7 +621,24 @@ def asked(**changes):
         (tampered(functions=1), "functions = 1 must be"),
         (tampered(ranks={"point": 1, "function": 1}), "do not carry the guarantee"),
         (tampered(points="remove"), r"missing \['points'\]"),
-        (tampered(extra=1), r"unknown \['extra'\]"),
+        (tampered(extra=1), r"missing \[\], unknown \['extra'\]"),
+        (tampered(zeta=1, eta=2), r"unknown \['eta', 'zeta'\]"),
+        (tampered(scale=float("inf")), "scale = None"),
+        (tampered(scale=1.1e300), "scale = 1.1e"),
+        (tampered(scale=None), "scale = None in the calibration must be a finite number"),
+        (tampered(weighted=0), "created must be text and weighted true or false"),
+        (tampered(ranks={"point": 3}), "must hold point and function"),
+        (tampered(ranks={"point": 36, "function": 55, "k": 1}), "must hold point and function"),
+        (tampered(points=0), "points = 0 must"),
+        (tampered(points_max=39), "points_max = 39 must be a whole number, at least 40"),
+        (tampered(scores=3), "must be numbers"),
+        (tampered(scores=[-1.0] * 60), "60 numbers ≥ 0"),
+        (tampered(scores=[1.0] * 59), r"have shape \(59,\), expected 60 numbers"),
+        (tampered(details=3), "details = 3 in the calibration must be an object"),
+        (tampered(details={"edges": "abc"}), "details in the calibration must be arrays"),
+        (tampered(details={"edges": {"a": 1}}), "details in the calibration must be arrays"),
+        (tampered(format="remove"), "expected JSON with format = 'uqno.calibration'"),
+        (tampered(version="remove"), "format version None, this uqno reads 2"),
     ],
 )
 def test_a_foreign_or_damaged_file_is_refused_by_name(text, said):
@@ -550,3 +662,39 @@ def test_a_stream_at_a_rank_above_all_candidates():
     stream = calibrate(iter(error), iter(uncertainty), *level)
     assert stream.ranks == Ranks(1000, whole.ranks.function)  # the largest: valid, if wider
     assert stream.scale > whole.scale
+
+
+def test_what_the_file_looks_like():
+    cal = calibrate(*functions(0), 0.1, 0.1)
+    content = json.loads(cal.to_json())
+    assert list(content) == [
+        "format", "version", "scale", "guarantee", "ranks", "functions", "points", "points_max",
+        "weighted", "created", "scores", "details",
+    ]  # fmt: skip
+    assert (content["format"], content["version"]) == ("uqno.calibration", 2)
+    assert content["guarantee"] == {"name": "fraction", **cal.rule.settings}
+    assert content["ranks"] == {"point": 36, "function": 55}
+    assert content["scores"] == cal.scores.tolist()
+    assert cal.to_json().startswith('{\n  "format"')
+    assert json.loads(cal.to_json(scores=False))["scores"] is None
+    unranked = replace(cal, ranks=None, scores=None)
+    assert json.loads(unranked.to_json())["ranks"] is None
+
+
+def test_a_scale_at_the_edges_of_what_a_file_may_hold():
+    for scale in (0, 0.0, 1e300, 3):
+        again = Calibration.from_json(tampered(scale=scale))
+        assert again.scale == scale
+        assert isinstance(again.scale, float)
+    with pytest.raises(ValueError, match="not JSON"):
+        Calibration.from_json(None)
+
+
+def test_scores_beside_the_file_are_checked_too():
+    text = tampered(scores=None)
+    with pytest.raises(ValueError, match="expected 60 numbers"):
+        Calibration.from_json(text, scores=np.ones(3))
+    held = Calibration.from_json(text, scores=np.arange(60.0))
+    np.testing.assert_array_equal(held.scores, np.arange(60))
+    flat = Calibration.from_json(tampered(scores=[1.0] * 60), scores=np.arange(60.0))
+    np.testing.assert_array_equal(flat.scores, np.arange(60))

@@ -26,15 +26,15 @@ BAD = [
     (with_value(np.nan, (3, 5, 1), (30, 8, 2)), GOOD, {}, "error of function 3 is nan"),
     (np.empty((0, 8)), np.empty((0, 8)), {}, "calibration set is empty"),
     ([], [], {}, "calibration set is empty"),
-    (iter([]), iter([]), {}, "calibration set is empty"),
+    (lambda: iter([]), lambda: iter([]), {}, "calibration set is empty"),
     (GOOD[:1], GOOD[:1], {}, "holds 1 function, at least 2"),
-    (iter(GOOD[:1]), iter(GOOD[:1]), {}, "holds 1 function, at least 2"),
+    (lambda: iter(GOOD[:1]), lambda: iter(GOOD[:1]), {}, "holds 1 function, at least 2"),
     (np.empty((5, 0)), np.empty((5, 0)), {}, "has no points"),
     ([[1.0], []] * 5, [[1.0], []] * 5, {}, "function 1 has no points"),
     (GOOD, GOOD[:, :7], {}, r"shape \(8,\), uncertainty \(7,\)"),
     (GOOD, GOOD[:20], {}, "30 of error, 20 of uncertainty"),
-    (iter(GOOD), iter(GOOD[:20]), {}, "uncertainty ends after 20 functions"),
-    (iter(GOOD[:20]), iter(GOOD), {}, "error ends after 20 functions"),
+    (lambda: iter(GOOD), lambda: iter(GOOD[:20]), {}, "uncertainty ends after 20 functions"),
+    (lambda: iter(GOOD[:20]), lambda: iter(GOOD), {}, "error ends after 20 functions"),
     (GOOD[0], GOOD[0], {}, r"shape \(8,\), expected \(functions, points\)"),
     ([1.0] * 30, [1.0] * 30, {}, "uncertainty of function 0 is a single number"),
     (3.0, GOOD, {}, "error must hold functions, got float"),
@@ -50,8 +50,8 @@ BAD = [
     (GOOD, GOOD, {"mixed": "all"}, "mixed = 'all' must be one of"),
     (GOOD, GOOD, {"mixed": "subsample"}, "on a grid each function's coverage is known"),
     (
-        iter(GOOD),
-        iter(GOOD),
+        lambda: iter(GOOD),
+        lambda: iter(GOOD),
         {"mixed": "subsample", "sampling": "iid"},
         "smallest number of points",
     ),
@@ -69,6 +69,7 @@ BAD = [
     ("error", "uncertainty", "more", "said"), BAD, ids=[b[3][:40] for b in BAD]
 )
 def test_bad_input(error, uncertainty, more, said):
+    error, uncertainty = (x() if callable(x) else x for x in (error, uncertainty))
     with pytest.raises(ValueError, match=said) as raised:
         calibrate(error, uncertainty, **{"alpha": 0.1, "delta": 0.1, **more})
     assert not isinstance(raised.value, InfeasibleError)

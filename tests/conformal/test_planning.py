@@ -7,7 +7,9 @@ import pytest
 
 from uqno import InfeasibleError, plan
 from uqno.conformal import Ranks
-from uqno.conformal.words import ordinal, percent, rest, rounded_up
+from uqno.conformal.checks import LARGEST_COUNT
+from uqno.conformal.planning import smallest_count_that, smallest_share_that
+from uqno.conformal.words import rounded_up
 
 INFEASIBLE = [
     (0.1, 0.02, 40, 1849, "grid", None),
@@ -110,8 +112,8 @@ def test_bad_numbers_are_named(arguments, said):
 
 def test_the_choice_depends_on_numbers_alone_and_is_repeatable():
     rng = np.random.default_rng(0)
-    for _ in range(20):
-        n, m = (int(x) for x in rng.integers(50, 5000, 2))
+    for _ in range(3):
+        n, m = (int(x) for x in rng.integers(50, 500, 2))
         assert plan(0.1, 0.1, n, m, "iid") == plan(0.1, 0.1, n, m, "iid")
 
 
@@ -125,15 +127,57 @@ def test_remedies_in_words_are_below_one_and_two_functions_are_the_least():
         plan(0.1, 0.1, 100, 10**30, "iid")
 
 
-def test_small_words():
-    assert [ordinal(i) for i in (1, 2, 3, 4, 11, 12, 13, 21, 111, 122)] == [
-        "1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "111th", "122nd",
-    ]  # fmt: skip
-    assert percent(0.98) == "98 %"
-    assert percent(0.001) == "0.1 %"
-    assert rest(0.02) == "98 %"
-    assert rest(4e-7) == "99.99996 %"
-    assert rounded_up(0.99999) == "0.99999"
-    assert rounded_up(0.0) == "0"
-    assert rounded_up(0.0019960079840319364) == "0.002"
-    assert rounded_up(0.12345) == "0.124"
+# --- the searches ----------------------------------------------------------------------------------
+
+
+class Threshold:
+    """Works from a value on, and counts how often it is asked."""
+
+    def __init__(self, least):
+        self.least, self.calls = least, 0
+
+    def __call__(self, value):
+        assert value > 0
+        self.calls += 1
+        return value >= self.least
+
+
+@pytest.mark.parametrize("least", [*range(1, 35), 63, 64, 65, 1000, 2**39 - 1, 2**39])
+def test_the_smallest_count_in_few_questions(least):
+    works = Threshold(least)
+    assert smallest_count_that(works) == least
+    assert works.calls <= 2 * math.log2(least) + 2
+
+
+def test_no_count_works():
+    works = Threshold(math.inf)
+    assert smallest_count_that(works) is None
+    assert works.calls == math.floor(math.log2(LARGEST_COUNT)) + 1
+
+
+@pytest.mark.parametrize("least", [1.1e-300, 1e-200, 1e-12, 0.001, 0.25, 0.3, 0.5, 0.75, 0.999])
+def test_the_smallest_share_in_few_questions(least):
+    works = Threshold(least)
+    found = smallest_share_that(works)
+    assert least <= found <= least * (1 + 1e-12)
+    assert works.calls <= 60
+
+
+def test_every_share_or_none():
+    assert smallest_share_that(lambda share: True) == 0.0
+    assert smallest_share_that(Threshold(1e-300)) == 0.0
+    assert smallest_share_that(lambda share: False) is None
+    assert smallest_share_that(Threshold(1.0)) is None
+    assert smallest_share_that(Threshold(1 - 2**-53)) == 1 - 2**-53
+
+
+def test_a_plan_says_what_was_planned():
+    p = plan(0.1, 0.02, 500, 1849)
+    assert (p.functions, p.points, p.rule.alpha) == (500, 1849, pytest.approx(0.1))
+    assert list(p.smallest) == ["functions", "points", "alpha", "delta"]
+    assert p.smallest["functions"] == 49
+    assert p.smallest["points"] == 1
+    with pytest.raises(ValueError, match="functions = 0 must"):
+        plan(0.1, 0.02, 0, 10)
+    with pytest.raises(ValueError, match="points = 0 must"):
+        plan(0.1, 0.02, 10, 0)

@@ -1,12 +1,18 @@
 """A profile holds what direct computation on the fields gives: exactly, or bounded."""
 
 from dataclasses import fields
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from uqno.conformal import coverage, function_scores, weighted_scores
 from uqno.conformal.profile import (
+    ALL_RANKS,
+    CORRELATED_POINTS,
+    EVEN_RANKS,
+    TOP_RANKS,
+    ByArea,
     Profile,
     concatenate,
     profile,
@@ -206,3 +212,168 @@ def test_profiles_of_different_kepts_do_not_mix():
         concatenate([])
     both = concatenate([one, one])
     assert len(both) == 2
+
+
+def with_areas(points=400, count=6, alphas=(0.1, 0.3)):
+    error, uncertainty = functions(points, count=count)
+    areas = np.random.default_rng(5).random((count, points))
+    kept = profile_ranks(points)
+    each = zip(error, uncertainty, areas, strict=True)
+    return concatenate([profile(e, E, kept, a, alphas) for e, E, a in each])
+
+
+def test_some_of_the_functions_with_their_areas():
+    held = with_areas()
+    some = held[np.array([4, 1])]
+    assert len(some) == len(some.area) == 2
+    for name in ("ratios", "error_above", "uncertainty_above", "mean_error", "mean_uncertainty",
+                 "correlation"):  # fmt: skip
+        np.testing.assert_array_equal(getattr(some, name), getattr(held, name)[[4, 1]])
+    np.testing.assert_array_equal(some.area.needed, held.area.needed[[4, 1]])
+    np.testing.assert_array_equal(some.area.covered, held.area.covered[[4, 1]])
+    np.testing.assert_array_equal(some.area.alphas, [0.1, 0.3])
+    assert (some.points, some.area.points) == (400, 400)
+    np.testing.assert_array_equal(some.ranks, held.ranks)
+    assert stacked(*functions(30))[:2].area is None
+
+
+def test_areas_without_any_small_ratio():
+    """Below the first ratio nothing is covered, above the last all of it, ∞ stays outside."""
+    area = ByArea(3, np.array([0.1]), np.ones((1, 1)), np.array([[0.2, 0.5, 1.0]]))
+    ratios = np.array([[1.0, 2.0, np.inf]])
+    found = area.coverage(ratios, np.array([0.0, 0.5, 1.0, 1.5, 2.0, 9.0]))
+    np.testing.assert_allclose(found, [[0, 0.1, 0.2, 0.35, 0.5, 0.5]])
+
+
+def test_what_areas_refuse():
+    area = with_areas().area
+    with pytest.raises(ValueError, match=r"alpha = 0.2 is not among \[0.1, 0.3\], for which"):
+        area.weighted_scores([Fraction(8, 10)])
+    both = area.weighted_scores([Fraction(7, 10), Fraction(9, 10)])
+    np.testing.assert_array_equal(both, area.needed[:, ::-1])
+    np.testing.assert_array_equal(area.scores_at(0.1 + 1e-13), area.needed[:, 0])
+    with pytest.raises(ValueError, match="is not among"):
+        area.scores_at(0.1 + 1e-9)
+    with pytest.raises(ValueError, match="count by area have no ranks"):
+        area.scores(3)
+    with pytest.raises(ValueError, match="keeps no points to draw from"):
+        area.subsample(3, 0)
+    with pytest.raises(ValueError, match="keeps some ratios alone"):
+        area.all_ratios()
+    assert list(area.names()) == [f"function {i}" for i in range(6)]
+    assert area.weighted
+    assert not with_areas().weighted
+    with pytest.raises(ValueError, match="alpha = 2 must lie"):
+        with_areas(alphas=(2,))
+
+
+def test_profiles_with_areas_at_other_levels_do_not_mix():
+    with pytest.raises(ValueError, match="profile all alike"):
+        concatenate([with_areas(alphas=(0.1,)), with_areas(alphas=(0.2,))])
+    both = concatenate([with_areas(), with_areas()])
+    assert (len(both), len(both.area), both.area.points) == (12, 12, 400)
+    np.testing.assert_array_equal(both.area.alphas, [0.1, 0.3])
+    kept = profile_ranks(4)
+    other = profile(np.ones(4), np.ones(4), [1, 2, 4])
+    with pytest.raises(ValueError, match="profile 1 has 3 ranks of 4 points, the first 4 of 4"):
+        concatenate([profile(np.ones(4), np.ones(4), kept), other])
+
+
+def test_arrays_make_the_profile_again():
+    plain = stacked(*functions(30))
+    assert_alike(Profile.of_arrays(plain.arrays()), plain)
+    assert set(plain.arrays()) == {f.name for f in fields(Profile)} - {"area"}
+    again = Profile.of_arrays(with_areas().arrays())
+    assert_alike(again, with_areas())
+    assert again.area.points == again.points == 400
+    assert isinstance(again.points, int)
+    with pytest.raises(ValueError, match="lack points, ranks, ratios"):
+        Profile.of_arrays({})
+
+
+def test_ranks_that_are_kept_of_many_points():
+    assert ALL_RANKS == 300
+    np.testing.assert_array_equal(profile_ranks(300), np.arange(1, 301))
+    m = 100_000
+    kept, extra = profile_ranks(m), profile_ranks(m, [7, 12_345, 7])
+    top = m + 1 - np.geomspace(1, m, TOP_RANKS).round()
+    even = np.linspace(1, m, EVEN_RANKS).round()
+    np.testing.assert_array_equal(kept, np.unique(np.append(top, even)))
+    np.testing.assert_array_equal(extra, np.unique(np.append(kept, [7, 12_345])))
+    assert extra.dtype == kept.dtype == profile_ranks(3).dtype == np.int64
+    with pytest.raises(ValueError, match=r"point rank \[0\] must lie in 1 … 9, .* every function"):
+        profile_ranks(9, [0])
+    with pytest.raises(ValueError, match="points = 0 must"):
+        profile_ranks(0)
+
+
+@pytest.mark.parametrize("ranks", [[], [2, 3, 4], [1, 2, 3], [1, 3, 3, 4], [1, 3, 2, 4], [1, 5]])
+def test_ranks_must_rise_from_one_to_the_points(ranks):
+    with pytest.raises(ValueError, match=r"rise from 1 to 4, the points: take profile_ranks\(4\)"):
+        profile(np.ones(4), np.ones(4), ranks)
+
+
+def test_scores_at_ranks_before_between_and_behind_the_kept():
+    held = profile(np.arange(1.0, 10), np.ones(9), [1, 4, 9])
+    np.testing.assert_array_equal(held.scores(np.array([9, 1, 4])), [[9, 1, 4]])
+    np.testing.assert_array_equal(held.scores(4), [4])
+    for rank in (0, 2, 5, 10):
+        with pytest.raises(ValueError, match=f"rank {rank} of 9 points is not among the 3"):
+            held.scores(np.array([4, rank]))
+    with pytest.raises(ValueError, match="count alike"):
+        held.weighted_scores([Fraction(1, 2)])
+    with pytest.raises(ValueError, match="no points to draw from"):
+        held.subsample(2, 0)
+    assert held.expect(np.array([1])) is None
+    assert list(held.names()) == ["function 0"]
+
+
+def test_sums_above_each_rank_by_hand():
+    held = profile([-8.0, 1.0, 3.0, 4.0], [2.0, 1.0, 1.0, 4.0], [1, 3, 4])
+    # Ratios 4, 1, 3, 1: ordered 1 (error 1 or 4), 1, 3 (3), 4 (8).
+    np.testing.assert_array_equal(held.ratios, [[1, 3, 4]])
+    assert held.error_above[0, 1:].tolist() == [2.0, 0.0]
+    assert held.uncertainty_above[0, 1:].tolist() == [0.5, 0.0]
+    assert held.error_above[0, 0] in (3.0, 3.75)
+    assert (held.mean_error[0], held.mean_uncertainty[0], held.points) == (4.0, 2.0, 4)
+    half = held.divided(2)
+    for name in ("error_above", "uncertainty_above", "mean_error", "mean_uncertainty"):
+        np.testing.assert_array_equal(getattr(half, name), getattr(held, name) / 2)
+
+
+def test_coverage_between_kept_ranks_by_hand():
+    held = profile(np.arange(10.0, 110, 10), np.ones(10), [1, 5, 10])
+    scales = [0, 5, 10, 15, 20, 30, 49, 50, 60, 75, 99, 100, 1000]
+    counts = [0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 9, 10, 10]
+    np.testing.assert_array_equal(held.coverage(scales), [np.array(counts) / 10])
+    assert held.coverage(7).shape == (1, 1)
+    endless = profile([1.0, 1.0, 1.0, 1.0], [1.0, 0.5, 0.0, 0.0], [1, 3, 4])
+    np.testing.assert_array_equal(endless.coverage([0.5, 1, 5]), [[0, 0.25, 0.25]])
+
+
+def test_excess_takes_whole_numbers():
+    held = stacked(*functions(40))
+    np.testing.assert_array_equal(held.excess(1), held.excess([1.0]))
+    np.testing.assert_array_equal(held.coverage(1), held.coverage([1.0]))
+
+
+def test_many_points_are_thinned_for_the_correlation():
+    rng = np.random.default_rng(3)
+    for m, step in ((CORRELATED_POINTS, 1), (CORRELATED_POINTS + 1, 2), (3 * CORRELATED_POINTS, 3)):
+        x, y = rng.random(m), rng.random(m)
+        held = profile(y, x + y, profile_ranks(m))
+        assert held.correlation[0] == rank_correlation((x + y)[::step], y[::step])
+    assert rank_correlation(np.arange(4.0), -np.arange(4.0)) == -1.0
+    assert np.isnan(rank_correlation(np.arange(4.0), np.ones(4)))
+
+
+def test_vectors_of_one_component_are_scalars():
+    error, uncertainty = functions(20, count=1)
+    kept = profile_ranks(20)
+    assert_alike(profile(error[0][:, None], uncertainty[0], kept),
+                 profile(error[0], uncertainty[0], kept))  # fmt: skip
+    areas = np.random.default_rng(0).random((4, 5))
+    grid = profile(error[0].reshape(4, 5), uncertainty[0].reshape(4, 5), kept, areas, (0.1,))
+    flat = profile(error[0], uncertainty[0], kept, areas.ravel(), [0.1])
+    assert_alike(grid, flat)
+    assert flat.area.covered[0, -1] == pytest.approx(1)

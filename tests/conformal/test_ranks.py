@@ -10,7 +10,20 @@ import pytest
 from tests.conformal import reference
 from uqno.conformal import Ranks, frontier, plan, tightest
 from uqno.conformal.binomial import smallest_count, tail_at_most, upper_tail
-from uqno.conformal.ranks import Request, admissible, default_ranks, function_rank
+from uqno.conformal.ranks import (
+    Request,
+    admissible,
+    best_function_rank,
+    default_ranks,
+    expected_scale,
+    feasible,
+    function_rank,
+    function_rank_hoeffding,
+    function_rank_iid,
+    grid_point_rank,
+    hoeffding_recipe,
+    hoeffding_t,
+)
 
 
 def random_settings(count, seed, functions, points):
@@ -21,20 +34,27 @@ def random_settings(count, seed, functions, points):
         yield int(rng.integers(1, functions)), int(rng.integers(1, points)), alpha, delta
 
 
+def a_few_and(many):
+    """The same check twice: quickly, and with so many settings."""
+    return pytest.mark.parametrize("count", [20, pytest.param(many, marks=pytest.mark.slow)])
+
+
 def exact(value):
     return Fraction(str(value))
 
 
-def test_grid_ranks_equal_brute_force():
-    for n, m, alpha, delta in random_settings(2000, 0, functions=120, points=200):
+@a_few_and(2000)
+def test_grid_ranks_equal_brute_force(count):
+    for n, m, alpha, delta in random_settings(count, 0, functions=120, points=200):
         k = next(k for k in range(1, m + 1) if Fraction(k, m) >= 1 - exact(alpha))
         j = reference.smallest_function_rank(n, exact(delta), None)
         found = default_ranks(n, m, Request.of(alpha, delta, "grid"))
         assert found == (None if j is None else Ranks(k, j)), (n, m, alpha, delta)
 
 
-def test_iid_frontier_equals_brute_force():
-    for n, m, alpha, delta in random_settings(1200, 1, functions=60, points=24):
+@a_few_and(1200)
+def test_iid_frontier_equals_brute_force(count):
+    for n, m, alpha, delta in random_settings(count, 1, functions=60, points=24):
         expected = reference.iid_pairs(n, m, exact(alpha), exact(delta))
         found = [(r.point, r.function) for r in frontier(n, m, alpha, delta)]
         assert found == expected, (n, m, alpha, delta)
@@ -45,6 +65,7 @@ def test_iid_frontier_equals_brute_force():
             assert (chosen.point, chosen.function) in expected, (n, m, alpha, delta)
 
 
+@pytest.mark.slow
 def test_iid_frontier_with_more_points_equals_brute_force():
     for n, m, alpha, delta in random_settings(25, 2, functions=300, points=200):
         expected = reference.iid_pairs(n, m, exact(alpha), exact(delta))
@@ -52,8 +73,9 @@ def test_iid_frontier_with_more_points_equals_brute_force():
         assert found == expected, (n, m, alpha, delta)
 
 
-def test_conditional_ranks_equal_brute_force():
-    for n, m, alpha, delta in random_settings(150, 3, functions=24, points=10):
+@a_few_and(150)
+def test_conditional_ranks_equal_brute_force(count):
+    for n, m, alpha, delta in random_settings(count, 3, functions=24, points=10):
         j = reference.smallest_function_rank(n, exact(delta), exact(0.9))
         assert function_rank(n, exact(delta), exact(0.9)) == j, (n, delta)
         expected = reference.iid_pairs(n, m, exact(alpha), exact(delta), exact(0.9))
@@ -66,13 +88,14 @@ def test_conditional_rank_of_the_theory_note():
     assert function_rank(500, exact(0.05)) == 476
 
 
-def test_hoeffding_equals_the_formula_in_many_digits():
+@a_few_and(200)
+def test_hoeffding_equals_the_formula_in_many_digits(count):
     with localcontext(prec=500):  # e⁻¹⁰⁰⁰ must not vanish beside δ
-        _check_hoeffding()
+        _check_hoeffding(count)
 
 
-def _check_hoeffding():
-    for n, m, alpha, delta in random_settings(200, 4, functions=2000, points=600):
+def _check_hoeffding(count):
+    for n, m, alpha, delta in random_settings(count, 4, functions=2000, points=600):
         a, d = Decimal(str(alpha)), Decimal(str(delta))
         t0 = (-d.ln() / (2 * m)).sqrt()
         expected = None
@@ -157,8 +180,9 @@ def test_the_pair_of_the_theory_note_at_100_functions():
     assert default_ranks(100, 3586, Request.of(0.04, 0.02, "iid")).function == 99
 
 
-def test_iid_never_needs_more_than_hoeffding_at_the_same_point_rank():
-    for n, m, alpha, delta in random_settings(200, 5, functions=500, points=500):
+@a_few_and(200)
+def test_iid_never_needs_more_than_hoeffding_at_the_same_point_rank(count):
+    for n, m, alpha, delta in random_settings(count, 5, functions=500, points=500):
         exact_tails = {r.point: r.function for r in frontier(n, m, alpha, delta, "iid")}
         for pair in frontier(n, m, alpha, delta, "hoeffding"):
             better = [j for k, j in exact_tails.items() if k <= pair.point]
@@ -167,12 +191,12 @@ def test_iid_never_needs_more_than_hoeffding_at_the_same_point_rank():
 
 
 def test_numpy_and_fraction_arguments_mean_the_same():
-    expected = plan(0.1, 0.02, 500, 1849, "iid").ranks
+    expected = plan(0.1, 0.02, 90, 120, "iid").ranks
     for alpha, delta in [
         (np.float64(0.1), np.float32(0.02)),
         (Fraction(1, 10), Decimal("0.02")),
     ]:
-        assert plan(alpha, delta, np.int64(500), 1849, "iid").ranks == expected
+        assert plan(alpha, delta, np.int64(90), 120, "iid").ranks == expected
 
 
 def test_tightest_follows_the_training_residuals():
@@ -186,3 +210,177 @@ def test_tightest_follows_the_training_residuals():
         tightest(pairs, 400, np.full((300, 400), np.nan), 200)
     with pytest.raises(ValueError, match="frontier is empty"):
         tightest((), 400, alike, 200)
+
+
+def test_tightest_judges_a_pair_by_its_order_statistics():
+    """By hand: scores at k of m points, interpolated at j of n + 1 over the training functions."""
+    rng = np.random.default_rng(1)
+    for seed in range(30):
+        training = rng.lognormal(size=(25, 40)) * rng.lognormal(size=(25, 1), sigma=0.1 * seed)
+        pairs = frontier(30, 40, 0.3, 0.3)
+        expected = []
+        for pair in pairs:
+            scores = np.sort(np.sort(training, axis=1)[:, pair.point - 1])
+            expected.append(np.interp(pair.function / 31 * 24, np.arange(25), scores))
+        assert tightest(pairs, 40, iter(training), 30) == pairs[int(np.argmin(expected))]
+    with pytest.raises(ValueError, match="holds 1 function"):
+        tightest(pairs, 40, training[:1], 30)
+    with pytest.raises(ValueError, match="error of the training ratios is nan"):
+        tightest(pairs, 40, np.full((25, 40), np.nan), 30)
+
+
+def test_one_pair_of_each_design():
+    assert [grid_point_rank(m, exact(0.3)) for m in (1, 3, 9, 10, 11)] == [1, 3, 7, 7, 8]
+    assert function_rank(9, Fraction(0)) is None
+    assert function_rank(9, Fraction(-1)) is None
+    assert function_rank(9, exact(0.1)) == 9
+    assert function_rank(9, exact("0.0999999999")) is None
+    assert function_rank(1, Fraction(1, 2)) == 1
+    request = Request.of(0.3, 0.1, "grid")
+    assert best_function_rank(6, 20, 10, request) is None
+    assert best_function_rank(7, 20, 10, request) == best_function_rank(10, 20, 10, request) == 19
+    confident = Request.of(0.3, 0.1, "grid", 0.9)
+    assert best_function_rank(7, 40, 10, confident) == 39
+
+
+def test_which_pairs_are_admissible():
+    request = Request.of(0.3, 0.1, "grid")
+    for point, function, fits in (
+        (7, 19, True), (10, 20, True), (7, 18, False), (6, 20, False), (11, 19, False),
+        (7, 21, False), (0, 19, False), (7, 0, False), (None, 19, False),
+    ):  # fmt: skip
+        assert admissible(Ranks(point, function), 20, 10, request) is fits
+    assert not admissible(Ranks(7, 5), 5, 10, request)
+    everything = Request.of(0.3, 0.9, "grid")
+    assert admissible(Ranks(1, 1), 20, 1, everything) is False  # j is 3
+    assert admissible(Ranks(1, 1), 9, 1, everything)
+
+
+@pytest.mark.parametrize("sampling", ["grid", "iid", "hoeffding"])
+def test_two_functions_are_the_least(sampling):
+    request = Request.of(0.4, 0.9, sampling)
+    assert not feasible(1, 100, request)
+    assert feasible(2, 100, request)
+    assert not feasible(2, 100, Request.of(0.4, 0.1, sampling))
+
+
+def test_feasible_at_the_boundary_of_independent_points():
+    # k = m: β = (1 − α)^m; one miss is allowed from (n + 1) δ (1 − β) = 1 on.
+    request = Request.of(0.5, 0.2, "iid")
+    assert feasible(9, 1, request)
+    assert not feasible(8, 1, request)
+    assert function_rank_iid(1, 9, 1, request) == 9
+    assert function_rank_iid(1, 8, 1, request) is None
+    assert function_rank_iid(1, 19, 1, request) == 18
+    assert function_rank_iid(1, 18, 1, request) == 18
+    for n, j in ((19, 18), (18, 18)):
+        assert function_rank_iid(1, n, 1, request) == j
+
+
+@pytest.mark.parametrize("confidence", [None, 0.9])
+def test_function_ranks_of_independent_points_equal_brute_force(confidence):
+    request = Request.of(0.2, 0.3, "iid", confidence)
+    for n, m in ((12, 9), (30, 12), (41, 3)):
+        for k in range(1, m + 1):
+            level = Fraction(3, 10) * (1 - reference.tail(k, m, Fraction(4, 5)))
+            expected = reference.smallest_function_rank(n, level, request.confidence)
+            assert function_rank_iid(k, n, m, request) == expected, (n, m, k)
+
+
+def test_hoeffding_by_the_formula():
+    request = Request.of(0.2, 0.1, "hoeffding")
+    t0 = np.sqrt(-np.log(0.1) / 1000)
+    t = t0 + (0.2 - t0) / 3
+    assert float(hoeffding_t(500, request)) == pytest.approx(t, rel=1e-12)
+    assert hoeffding_t(28, request) is None  # √(−ln 0.1 / 56) = 0.2028
+    assert hoeffding_t(29, request) is not None
+    level = 0.1 - np.exp(-1000 * t * t)
+    pair = hoeffding_recipe(100, 500, request)
+    assert pair == Ranks(ceil(500 * (0.8 + t)), 101 - floor(101 * level))
+    assert hoeffding_recipe(8, 500, request) is None
+    assert hoeffding_recipe(100, 20, request) is None
+    confident = Request.of(0.2, 0.1, "hoeffding", 0.9)
+    assert hoeffding_recipe(100, 500, confident).function == function_rank(
+        100, Fraction(level), exact(0.9)
+    )
+    assert function_rank_hoeffding(400, 100, 500, request) is None  # t = 0
+    for k in (440, 450, 470, 500):
+        best = 0.1 - np.exp(-1000 * (k / 500 - 0.8) ** 2)
+        expected = 101 - floor(101 * best) if 101 * best >= 1 else None
+        assert function_rank_hoeffding(k, 100, 500, request) == expected
+        assert best_function_rank(k, 100, 500, request) == expected
+    assert function_rank_hoeffding(470, 100, 500, confident) == function_rank(
+        100, Fraction(0.1 - np.exp(-1000 * 0.14**2)), exact(0.9)
+    )
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "alpha", "delta", "sampling", "confidence"),
+    [
+        (2000, 700, 0.5, 0.5, "iid", None),  # more than 64 candidates: the coarse pass
+        (999, 600, 0.5, 0.9, "iid", None),
+        (999, 600, 0.5, 0.9, "iid", 0.5),
+        (60, 90, 0.4, 0.4, "iid", 0.8),
+        (60, 90, 0.4, 0.4, "hoeffding", None),
+        (60, 30, 0.4, 0.4, "grid", None),
+        (3, 30, 0.1, 0.01, "iid", None),
+    ],
+)
+def test_the_frontier_is_what_asking_every_rank_gives(n, m, alpha, delta, sampling, confidence):
+    request = Request.of(alpha, delta, sampling, confidence)
+    pairs, last = [], n + 1
+    for k in range(1, m + 1):
+        j = best_function_rank(k, n, m, request)
+        if j is not None and j < last:
+            pairs.append(Ranks(k, j))
+            last = j
+    assert frontier(n, m, alpha, delta, sampling, confidence) == tuple(pairs)
+
+
+def test_the_frontier_names_what_is_wrong():
+    with pytest.raises(ValueError, match="functions = 0 must"):
+        frontier(0, 10, 0.1, 0.1)
+    with pytest.raises(ValueError, match="points = 0 must"):
+        frontier(10, 0, 0.1, 0.1)
+    assert frontier(20, 10, 0.3, 0.1) == frontier(20, 10, 0.3, 0.1, "iid")
+    assert Request.of(0.3, 0.1).sampling == "grid"
+
+
+@pytest.mark.parametrize("confidence", [None, 0.9])
+@pytest.mark.parametrize(("n", "m"), [(30, 40), (100, 20), (60, 300), (500, 100), (25, 2)])
+def test_the_default_pair_has_the_smallest_scale_to_expect(n, m, confidence):
+    """Among all pairs of the frontier, by the working law, to its rounding."""
+    alpha, delta = 0.3, 0.2
+    pairs = frontier(n, m, alpha, delta, "iid", confidence)
+    chosen = default_ranks(n, m, Request.of(alpha, delta, "iid", confidence))
+    assert chosen in pairs
+    expected = {p: float(expected_scale(p.point, p.function, m, n)) for p in pairs}
+    assert expected[chosen] <= min(expected.values()) * (1 + 1e-9)
+
+
+def test_the_scale_to_expect_by_simulation():
+    """|N(0, 1)| errors, lognormal scales: the mean of λ̂ over draws of functions."""
+    rng = np.random.default_rng(2)
+    for k, j, m, n in ((45, 35, 50, 40), (30, 20, 60, 30), (95, 90, 100, 100)):
+        scales = []
+        for _ in range(400):
+            ratios = np.abs(rng.normal(size=(n, m))) * np.exp(0.7 * rng.normal(size=(n, 1)))
+            scores = np.partition(ratios, k - 1, axis=1)[:, k - 1]
+            scales.append(np.partition(scores, j - 1)[j - 1])
+        assert expected_scale(k, j, m, n) == pytest.approx(np.mean(scales), rel=0.03)
+
+
+def test_the_scale_to_expect_in_digits():
+    """Against the formulas of the docstring, written with scipy's laws."""
+    from scipy import stats
+
+    for k, j, m, n in ((45, 35, 50, 40), (3, 2, 7, 5), (100, 60, 100, 60)):
+        share = k / (m + 1)
+        q = stats.halfnorm.ppf(share)
+        noise = np.sqrt(share * (1 - share) / (m + 2)) / (stats.halfnorm.pdf(q) * q)
+        deviation = np.hypot(0.7, noise)
+        place = (j - 0.375) / (n + 0.25)
+        z = stats.norm.ppf(place)
+        variance = place * (1 - place) / stats.norm.pdf(z) ** 2 / (n + 2)
+        wanted = q * np.exp(deviation * z + deviation**2 * variance / 2)
+        assert expected_scale(k, j, m, n) == pytest.approx(wanted, rel=1e-10)

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from uqno.conformal import calibrate, coverage, function_scores, ratios, weighted_scores
-from uqno.conformal.selection import LARGE, exact_sum, weighted_quantile
+from uqno.conformal.scores import Block, blocks
+from uqno.conformal.selection import LARGE, Scratch, exact_sum, weighted_quantile
+from uqno.conformal.stream import Stream
 
 
 def naive(error, uncertainty, k):
@@ -251,3 +253,101 @@ def test_a_score_covers_its_function_exactly():
         uncertainty = rng.uniform(0.1, 3, (20, 100)).astype(dtype)
         for i, score in enumerate(function_scores(error, uncertainty, 90)):
             assert coverage(error[i : i + 1], uncertainty[i : i + 1], score)[0] == 0.9
+
+
+def test_coverage_with_scales_in_several_chunks():
+    """A scale for each function, where the functions come one by one or a few at a time."""
+    rng = np.random.default_rng(9)
+    error, ones = rng.exponential(size=(5, 2**14)), np.ones((5, 2**14))
+    scales = np.array([0.1, 0.5, 1.0, 2.0, 4.0])
+    expected = [(e <= s).mean() for e, s in zip(error, scales, strict=True)]
+    np.testing.assert_allclose(coverage(error, ones, scales), expected)
+    np.testing.assert_allclose(coverage(list(error), list(ones), list(scales)), expected)
+    weights = np.arange(2.0**14)
+    by_weight = [weights[e <= s].sum() / weights.sum() for e, s in zip(error, scales, strict=True)]
+    np.testing.assert_allclose(coverage(error, ones, scales, weights), by_weight)
+    for wrong in (scales[:4], np.append(scales, 1.0)):
+        with pytest.raises(ValueError, match=f"scale has {len(wrong)} values, expected one number"):
+            coverage(error, ones, wrong)
+        with pytest.raises(ValueError, match=f"scale has {len(wrong)} values, expected one number"):
+            coverage(iter(error), iter(ones), wrong)
+    assert coverage(iter([]), iter([]), 1.0).shape == (0,)
+    assert coverage(error, ones, 0.0).tolist() == [0.0] * 5
+    with pytest.raises(ValueError, match=r"scale = \[\[1.0\]\] must be a number ≥ 0"):
+        coverage(error, ones, [[1.0]])
+
+
+def test_scores_of_no_functions():
+    assert function_scores(iter([]), iter([]), 3).shape == (0,)
+    assert weighted_scores(iter([]), iter([]), iter([]), 0.1).shape == (0,)
+    with pytest.raises(ValueError, match="alpha = 0 must"):
+        weighted_scores([[1.0]], [[1.0]], [1.0], 0)
+
+
+def test_ranks_by_the_number_of_points():
+    ragged = [np.array([3.0, 1, 2]), np.array([5.0, 4])]
+    ones = [np.ones(3), np.ones(2)]
+    np.testing.assert_array_equal(function_scores(ragged, ones, lambda m: m), [3, 5])
+    np.testing.assert_array_equal(function_scores(ragged, ones, lambda m: m - 1), [2, 4])
+    with pytest.raises(ValueError, match="point rank 3 must lie in 1 … 2, .* of function 1"):
+        function_scores(ragged, ones, 3)
+    with pytest.raises(ValueError, match="point rank 0 must lie in 1 … 3, .* of function 0"):
+        function_scores(ragged, ones, 0)
+
+
+def test_a_block_sorts_once_for_all_ranks_that_it_expects():
+    error = np.array([[4.0, -2, 1, 3], [8, 6, -7, 5]])
+    (block,) = blocks(Stream(error, np.ones((2, 4))))
+    assert (len(block), block.points) == (2, 4)
+    assert list(block.names()) == ["function 0", "function 1"]
+    block.expect(np.array([2, 4]))
+    np.testing.assert_array_equal(block.scores(2), [2, 6])
+    np.testing.assert_array_equal(block.scores(np.array([4, 2])), [[4, 2], [8, 6]])
+    np.testing.assert_array_equal(block.all_ratios(), np.abs(error))
+    (later,) = blocks(Stream(error, np.ones((2, 4))))
+    np.testing.assert_array_equal(later.scores(np.array([1, 3])), [[1, 3], [5, 7]])
+    np.testing.assert_array_equal(later.scores(3), [3, 7])
+    assert Block(later.chunk).scratch.buffers == {}
+    scratch = Scratch()
+    assert Block(later.chunk, scratch).scratch is scratch
+
+
+def test_names_count_from_the_first_function_of_a_chunk():
+    ones = np.ones((5, 2**15))
+    names = [list(block.names()) for block in blocks(Stream(ones, ones))]
+    expected = [["function 0", "function 1"], ["function 2", "function 3"], ["function 4"]]
+    assert names == expected
+
+
+def test_a_subsample_is_drawn_by_seed_and_index():
+    error = np.arange(12.0).reshape(3, 4) + 1
+    (block,) = blocks(Stream(error, 2 * np.ones((3, 4))))
+    drawn = block.subsample(2, seed=5)
+    for i, row in enumerate(drawn.all_ratios()):
+        order = np.random.default_rng([5, i]).permutation(4)[:2]
+        np.testing.assert_array_equal(row, error[i, order] / 2)
+    assert (drawn.points, drawn.chunk.weights, drawn.chunk.first) == (2, None, 0)
+    assert drawn.scratch is block.scratch
+    ragged = list(blocks(Stream(list(error), [np.full(4, 2.0)] * 3)))
+    np.testing.assert_array_equal(ragged[2].subsample(2, 5).all_ratios(), drawn.all_ratios()[2:])
+
+
+def test_minus_zero_is_a_zero():
+    np.testing.assert_array_equal(ratios([-0.0, -1.0], [1.0, 2.0]), [0.0, 0.5])
+    np.testing.assert_array_equal(ratios([-0.0, 1.0], [-0.0, -0.0]), [0.0, np.inf])
+    assert not np.signbit(ratios([-0.0], [1.0])).any()
+
+
+def test_large_functions_together_and_alone():
+    """Two large functions cannot come in one block, but a profile of the choice is the same."""
+    rng = np.random.default_rng(10)
+    error, ones = rng.normal(size=(2, LARGE)), np.ones((2, LARGE))
+    expected = np.sort(np.abs(error), axis=1)[:, 999]
+    np.testing.assert_array_equal(function_scores(error, ones, 1000), expected)
+    np.testing.assert_array_equal(function_scores(list(error), list(ones), 1000), expected)
+    zero = np.where(np.arange(LARGE) == 3, 0.0, ones)
+    np.testing.assert_array_equal(
+        function_scores(list(error), list(zero), LARGE), [np.inf, np.inf]
+    )
+    overflow = function_scores([np.full(3, 1e300)], [np.full(3, 1e-300)], 2)
+    assert overflow.tolist() == [np.inf]

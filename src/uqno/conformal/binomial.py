@@ -30,11 +30,10 @@ def relative_slack(trials: int) -> float:
 
 
 def tail_at_most(k: int, trials: int, p: Fraction, bound: Fraction) -> bool:
-    """Whether P[Bin(trials, p) ≥ k] ≤ bound. Exact, or on the safe side ("no") in a near-tie."""
-    if k <= 0:
-        return bound >= 1
-    if k > trials:
-        return bound >= 0
+    """Whether P[Bin(trials, p) ≥ k] ≤ bound, for 1 ≤ k ≤ trials.
+
+    Exact, or on the safe side ("no") in a near-tie.
+    """
     if bound <= 0 or bound >= 1:
         return bound >= 1
     upper = float(upper_tail(k, trials, float(p)))

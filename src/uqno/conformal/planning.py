@@ -83,7 +83,7 @@ def smallest_share_that(works: Callable[[float], bool]) -> float | None:
     if not works(high):
         return None
     while high - low > 1e-12 * high:
-        # By the exponent first: a share may be tiny.
-        middle = (low * high) ** 0.5 if low < high / 2 else (low + high) / 2
+        # By the exponent first: a share may be tiny, and a product of two be zero.
+        middle = low**0.5 * high**0.5 if low < high / 2 else (low + high) / 2
         low, high = (low, middle) if works(middle) else (middle, high)
     return high

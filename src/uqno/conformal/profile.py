@@ -7,6 +7,7 @@ and sums of each function, so those are kept and the fields are not.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
@@ -29,11 +30,11 @@ TOP_RANKS, EVEN_RANKS = 150, 101
 CORRELATED_POINTS: Final = 2**14
 
 
-class Kept:
+class Kept(ABC):
     """What profiles answer as functions of a calibration: they keep scores, but no points."""
 
-    def __len__(self) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def __len__(self) -> int: ...
 
     def names(self) -> Iterator[str]:
         return (f"function {i}" for i in range(len(self)))

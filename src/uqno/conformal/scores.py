@@ -136,14 +136,16 @@ class Block:
         """|error| and uncertainty once they are known to be finite and not negative."""
         error, uncertainty = self.chunk.error, self.chunk.uncertainty
         if not finite_nonnegative(uncertainty):
-            for where, one in zip(self.names(), uncertainty, strict=True):
-                checks.finite_uncertainty(where, one)
+            self._check_each(checks.finite_uncertainty, uncertainty)
         if not finite_nonnegative(error):
             error = np.abs(error)
             if not finite_nonnegative(error):
-                for where, one in zip(self.names(), error, strict=True):
-                    checks.finite_error(where, one)
+                self._check_each(checks.finite_error, error)
         return error, uncertainty
+
+    def _check_each(self, check: Callable[[str, Floats], None], rows: Floats) -> None:
+        for where, one in zip(self.names(), rows, strict=True):
+            check(where, one)
 
 
 def blocks(stream: Stream | FunctionStream) -> Iterator[Block]:

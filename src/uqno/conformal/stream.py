@@ -231,9 +231,8 @@ def _chunk(
     n, points = uncertainty.shape[0], prod(uncertainty.shape[1:])
     if vector:
         flat = error.reshape(n, points, error.shape[-1])
-        if not np.isfinite(flat).all():
-            for i, one in enumerate(flat):
-                checks.finite_error(f"function {first + i}", one)
+        for i in np.flatnonzero(~np.isfinite(flat).all(axis=(1, 2))):
+            checks.finite_error(f"function {first + i}", flat[i])
         # hypot neither overflows nor underflows where squares would.
         error = np.hypot.reduce(flat, axis=-1, initial=0.0, dtype=np.float64)
     else:

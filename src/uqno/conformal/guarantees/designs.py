@@ -7,6 +7,7 @@ depends on it, the scores at many candidate ranks are kept, and the pair is chos
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -34,9 +35,9 @@ from uqno.types import Integers, Reals
 class RankCollector(ScoreCollector):
     """Keeps the ratio at one rank, which the number of points decides."""
 
+    @abstractmethod
     def point_rank(self, points: int) -> int:
         """k for functions of so many points."""
-        raise NotImplementedError
 
     def ranks(self, points: int) -> Integers:
         return np.array([self.point_rank(points)])

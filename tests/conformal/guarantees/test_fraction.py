@@ -1,0 +1,309 @@
+"""The paper's guarantee: its sentences word for word, what it refuses, what a file may claim."""
+
+import json
+from dataclasses import replace
+from fractions import Fraction as Exact
+
+import numpy as np
+import pytest
+
+from uqno.conformal import (
+    Calibration,
+    InfeasibleError,
+    Ranks,
+    calibrate,
+    calibrate_splits,
+    plan,
+)
+from uqno.conformal.guarantees import Evidence, Facts, Fraction
+
+ONES = np.ones((60, 1000))
+RAGGED = [np.ones(m) for m in (40, 50) * 30]
+MARGINAL = (
+    "With probability at least 90 % over the draw of the n = 60 calibration functions and of a new "
+    "function exchangeable with them, "
+)
+CONDITIONAL = (
+    "With confidence 80 % in the draw of the n = 60 calibration functions, for at least 90 % of new "
+    "functions drawn independently from the same law "
+)
+BAND = "the band of 1 × uncertainty around the prediction covers at least 90 % of "
+GIVEN = ", given that prediction and uncertainty were made without these functions"
+DRAWN = ", that each function's points are independent draws from the domain"
+FINELY = ", that how finely a function is observed is part of its draw"
+LAW = ", whatever the law and however good the model; nothing is promised "
+SET = "about this calibration set alone, "
+OTHERS = "about other points than those functions are calibrated at, "
+REST = (
+    "about which points are missed, about functions picked for their input, or about data of "
+    "another kind."
+)
+POINTS, DOMAIN = "the function's grid points", "the function's domain"
+WEIGHED = "the function's domain, measured by the weights"
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, MARGINAL + BAND + POINTS + GIVEN + LAW + SET + OTHERS + REST),
+        ({"sampling": "iid"}, MARGINAL + BAND + DOMAIN + GIVEN + DRAWN + LAW + SET + REST),
+        ({"sampling": "hoeffding"}, MARGINAL + BAND + DOMAIN + GIVEN + DRAWN + LAW + SET + REST),
+        (
+            {"weights": np.ones(1000)},
+            MARGINAL + BAND + WEIGHED + GIVEN + LAW + SET + OTHERS + REST,
+        ),
+        ({"confidence": 0.8}, CONDITIONAL + BAND + POINTS + GIVEN + LAW + OTHERS + REST),
+        (
+            {"confidence": 0.8, "sampling": "iid"},
+            CONDITIONAL + BAND + DOMAIN + GIVEN + DRAWN + LAW + REST,
+        ),
+    ],
+)
+def test_the_sentence_word_for_word(more, said):
+    assert calibrate(ONES, ONES, 0.1, 0.1, **more).guarantee == said
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, FINELY + LAW),
+        (
+            {"sampling": "iid"},
+            DRAWN + FINELY + " and a new one is observed at no fewer than 40 points" + LAW,
+        ),
+        ({"sampling": "iid", "mixed": "subsample"}, DRAWN + LAW),
+    ],
+)
+def test_the_sentence_for_different_numbers_of_points(more, said):
+    assert GIVEN + said in calibrate(RAGGED, RAGGED, 0.2, 0.2, **more).guarantee
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, "covers ≥ 90 % of the function's grid points with probability ≥ 80 %"),
+        ({"sampling": "iid"}, "covers ≥ 90 % of the function's domain with probability ≥ 80 %"),
+        ({"weights": np.ones(1000)}, f"covers ≥ 90 % of {WEIGHED} with probability ≥ 80 %"),
+        (
+            {"confidence": 0.7},
+            "covers ≥ 90 % of the function's grid points for ≥ 80 % of new functions, "
+            "confidence 70 %",
+        ),
+    ],
+)
+def test_the_promise_in_one_line(more, said):
+    assert calibrate(ONES, ONES, 0.1, 0.2, **more).promise == said
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (
+            (0.1, 0.02, 60, 30, "iid"),
+            "Feasible with 60 calibration functions of 30 points each, alpha = 0.1, delta = 0.02, "
+            "sampling = 'iid': the score of a function is its 30th smallest ratio of 30, the scale "
+            "the 60th smallest score of 60; then, with probability at least 98 %, the band covers "
+            "at least 90 % of the function's domain.",
+        ),
+        (
+            (0.1, 0.02, 200, 50, "grid", 0.9),
+            "Feasible with 200 calibration functions of 50 points each, alpha = 0.1, delta = 0.02, "
+            "sampling = 'grid', confidence = 0.9: the score of a function is its 45th smallest "
+            "ratio of 50, the scale the 199th smallest score of 200; then, with probability at "
+            "least 98 %, the band covers at least 90 % of the function's grid points.",
+        ),
+        (
+            (0.1, 0.02, 40, 12, "iid"),
+            "Not feasible with 40 calibration functions of 12 points each, alpha = 0.1, "
+            "delta = 0.02, sampling = 'iid'. What would be: at least 69 functions, or delta of at "
+            "least 0.034.",
+        ),
+        (
+            (0.1, 0.02, 40, 12, "grid"),
+            "Not feasible with 40 calibration functions of 12 points each, alpha = 0.1, "
+            "delta = 0.02, sampling = 'grid'. What would be: at least 49 functions, or delta of at "
+            "least 0.0244.",
+        ),
+        (
+            (0.1, 0.1, 100, 50, "hoeffding"),
+            "Not feasible with 100 calibration functions of 50 points each, alpha = 0.1, "
+            "delta = 0.1, sampling = 'hoeffding'. What would be: at least 132 points per function, "
+            "or alpha of at least 0.162, or delta of at least 0.398, or sampling = 'iid', whose "
+            "exact tails need fewer points.",
+        ),
+        (
+            (1e-9, 1e-9, 2, 1, "iid"),
+            "Not feasible with 2 calibration functions of 1 points each, alpha = 1e-09, "
+            "delta = 1e-09, sampling = 'iid'. What would be: no single change; change several at "
+            "once.",
+        ),
+    ],
+)
+def test_the_plan_word_for_word(asked, said):
+    assert str(plan(*asked)) == said
+
+
+# --- what is asked for ---------------------------------------------------------------------------
+
+
+def test_settings_are_exact_and_make_it_again():
+    rule = Fraction(0.1, Exact(1, 3), "iid", 0.9, "subsample", Ranks(3, 4), 7)
+    assert rule.alpha == Exact(1, 10)
+    assert rule.settings == {
+        "alpha": 0.1,
+        "delta": "1/3",
+        "confidence": 0.9,
+        "sampling": "iid",
+        "mixed": "subsample",
+        "seed": 7,
+        "ranks": {"point": 3, "function": 4},
+    }
+    plain = Fraction(0.1, 0.2)
+    assert (plain.sampling, plain.confidence, plain.mixed, plain.seed) == ("grid", None, "own", 0)
+    assert plain.settings["confidence"] is plain.settings["ranks"] is None
+    assert Fraction.of_settings(plain.settings) == plain
+    assert Fraction(0.1, 0.2, seed=3).seed == 3
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"alpha": 0}, "alpha = 0 must"),
+        ({"delta": 1}, "delta = 1 must"),
+        ({"confidence": 1}, "confidence = 1 must .*for example confidence=0.1"),
+        ({"seed": -1}, "seed = -1 must be a whole number, at least 0"),
+        ({"seed": 0.5}, "seed = 0.5 must be"),
+        ({"sampling": "none"}, "sampling = 'none'"),
+        ({"mixed": "none"}, "mixed = 'none'"),
+        ({"ranks": 3}, "ranks = 3 must be"),
+    ],
+)
+def test_bad_settings(more, said):
+    with pytest.raises(ValueError, match=said):
+        Fraction(**{"alpha": 0.1, "delta": 0.1, **more})
+
+
+# --- what is refused before anything is read -------------------------------------------------------
+
+
+@pytest.mark.parametrize("sampling", ["grid", "iid", "hoeffding"])
+@pytest.mark.parametrize("sizes", [(8,) * 30, (8, 9) * 15])
+def test_what_is_infeasible_is_refused_before_reading(sampling, sizes):
+    rule = Fraction(0.1, 0.01, sampling)
+    with pytest.raises(InfeasibleError, match="Not feasible with 30 calibration functions of 8 "):
+        rule.collector(Facts(30, sizes, weighted=False))
+
+
+def test_subsampling_refuses_with_the_smallest_number_of_points():
+    rule = Fraction(0.1, 0.02, "iid", mixed="subsample")
+    with pytest.raises(InfeasibleError, match="Not feasible with 60 calibration functions of 12 "):
+        rule.collector(Facts(60, (20, 12, 15) * 20, weighted=False))
+    with pytest.raises(InfeasibleError, match="not feasible with 9 functions of different .*, 1 "):
+        Fraction(0.5, 0.2, "iid").collector(Facts(9, (1, 2, 1) * 3, weighted=False))
+
+
+@pytest.mark.parametrize("sampling", ["iid", "hoeffding"])
+def test_weights_go_with_a_grid_alone(sampling):
+    with pytest.raises(ValueError, match=f"got sampling='{sampling}'"):
+        Fraction(0.1, 0.1, sampling).collector(Facts(30, None, weighted=True))
+
+
+# --- the rule --------------------------------------------------------------------------------------
+
+
+def test_scales_of_sets_that_are_too_small():
+    rng = np.random.default_rng(0)
+    scores, sizes = rng.random(60), np.full(60, 30)
+    evidence = Evidence(sizes, scores)
+    splits = np.array([rng.permutation(60)[:20] for _ in range(4)])
+    assert np.isinf(Fraction(0.1, 0.01).scales(evidence, splits)).all()
+    assert Fraction(0.1, 0.01).scales(evidence, splits).shape == (4,)
+    found = Fraction(0.1, 0.1).scales(evidence, splits)
+    np.testing.assert_array_equal(found, np.sort(scores[splits], axis=1)[:, 18])
+
+
+def test_scales_where_each_set_has_a_pair_of_its_own():
+    """Different numbers of points, random: the pair depends on which functions are in a set."""
+    rng = np.random.default_rng(1)
+    error = [rng.standard_normal(m) for m in (30, 300) * 40]
+    ones = [np.ones(e.size) for e in error]
+    splits = np.stack([np.arange(0, 80, 2), np.arange(1, 80, 2), rng.permutation(80)[:40]])
+    rule = Fraction(0.2, 0.2, "iid", mixed="own")
+    scales = calibrate_splits(iter(error), iter(ones), rule, splits)
+    for scale, split in zip(scales, splits, strict=True):
+        alone = calibrate(
+            iter([error[i] for i in split]), iter([ones[i] for i in split]), guarantee=rule
+        )
+        assert scale == alone.scale
+
+
+def test_an_own_pair_is_named_when_it_does_not_carry():
+    with pytest.raises(
+        InfeasibleError,
+        match=r"Ranks\(point=900, function=54\) does not carry the guarantee with 60 functions of "
+        "1000 points: function must be 55 to 60",
+    ):
+        calibrate(ONES, ONES, 0.1, 0.1, ranks=Ranks(900, 54))
+    with pytest.raises(InfeasibleError, match="take a larger point rank"):
+        calibrate(ONES, ONES, 0.1, 0.1, ranks=Ranks(899, 60))
+    with pytest.raises(ValueError, match="fits one number of points, the functions have 40 to 50"):
+        calibrate(RAGGED, RAGGED, 0.2, 0.2, ranks=Ranks(40, 60))
+    assert calibrate(ONES, ONES, 0.1, 0.1, ranks=Ranks(1000, 60)).ranks == Ranks(1000, 60)
+
+
+# --- what a file may claim ---------------------------------------------------------------------------
+
+
+def claimed(**changes):
+    """The JSON of a calibration of 60 functions of 1000 points, with (900, 55), changed."""
+    content = json.loads(calibrate(ONES, ONES, 0.1, 0.1).to_json(scores=False))
+    return json.dumps(content | changes)
+
+
+def test_pairs_on_the_boundary():
+    for point, function in ((900, 55), (1000, 60), (900, 60), (1000, 55)):
+        text = claimed(ranks={"point": point, "function": function})
+        assert Calibration.from_json(text).ranks == Ranks(point, function)
+    for point, function, said in (
+        (899, 60, "do not carry the guarantee"),
+        (900, 54, "do not carry the guarantee"),
+        (1001, 60, "ranks.point = 1001 does not fit 1000 points"),
+        (900, 61, "ranks.function = 61 exceeds the 60 functions"),
+        (0, 60, "ranks.point = 0 must"),
+        (900, 0, "ranks.function = 0 must"),
+        (None, 55, r"ranks = Ranks\(point=None, function=55\) do not fit .* weighted = False"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            Calibration.from_json(claimed(ranks={"point": point, "function": function}))
+
+
+def test_claims_with_weights_or_different_numbers_of_points():
+    weighted = {"weighted": True, "ranks": {"point": None, "function": 55}}
+    assert Calibration.from_json(claimed(**weighted)).weighted
+    weighted["ranks"] = {"point": None, "function": 54}
+    with pytest.raises(ValueError, match="do not carry"):
+        Calibration.from_json(claimed(**weighted))
+    ragged = {"points_max": 1001, "ranks": {"point": 1, "function": 55}}
+    assert Calibration.from_json(claimed(**ragged)).points_max == 1001
+    ragged["ranks"] = {"point": 1, "function": 54}
+    with pytest.raises(ValueError, match="do not carry"):
+        Calibration.from_json(claimed(**ragged))
+    few = json.loads(claimed(functions=3, points_max=1001, ranks={"point": 1, "function": 3}))
+    with pytest.raises(ValueError, match="do not carry"):
+        Calibration.from_json(json.dumps(few))
+
+
+def test_weights_with_random_points_are_no_claim():
+    content = json.loads(claimed(weighted=True, ranks={"point": None, "function": 55}))
+    content["guarantee"]["sampling"] = "iid"
+    with pytest.raises(ValueError, match="weights go with sampling='grid', got sampling='iid'"):
+        Calibration.from_json(json.dumps(content))
+
+
+def test_confidence_counts_in_a_claim():
+    cal = calibrate(ONES, ONES, 0.1, 0.1, confidence=0.8)
+    assert cal.ranks.function == 57
+    ragged = replace(cal, points_max=1001, ranks=Ranks(900, 56), scores=None)
+    with pytest.raises(ValueError, match="do not carry"):
+        Calibration.from_json(ragged.to_json())
+    assert Calibration.from_json(replace(ragged, ranks=Ranks(900, 57)).to_json())
