@@ -131,7 +131,9 @@ class Workers:
                 running[self._submitted(job)] = job
             if not running:
                 if waiting:
-                    raise ValueError(f"{waiting[0].name} needs {waiting[0].needs}, not all jobs")
+                    raise ValueError(
+                        f"{waiting[0].name} needs {waiting[0].needs}: not all are among the jobs"
+                    )
                 return
             if watch is not None:
                 watch()

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any, ClassVar, TypedDict
+from typing import ClassVar, TypedDict
 
 import numpy as np
 from torch import Tensor, nn
