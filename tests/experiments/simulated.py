@@ -1,11 +1,14 @@
-"""Errors and uncertainties of nine methods on simulated functions, and a record of results made of them."""
+"""Errors and uncertainties of nine methods on simulated functions, and a record made of them."""
 
 from functools import cache
 
 import numpy as np
 
 from uqno.conformal.profile import Profile, concatenate, profile, profile_ranks
-from uqno.experiments import measuring, results
+from uqno.experiments import measuring, results, rows
+from uqno.experiments.conclusions import looks
+from uqno.experiments.darcy.paper import PAPER
+from uqno.experiments.methods import METHODS as RECORDS
 
 ALPHAS = (0.1, 0.02)
 CURVES = (0.02, 0.05, 0.1, 0.2)
@@ -35,7 +38,7 @@ def smooth(rng, side, count):
 
 
 def simulated(method, count=HELD, side=SIDE, seed=0):
-    """Error and uncertainty, (count, side, side): lognormal errors, uncertainties that know some of them."""
+    """Error and uncertainty, (count, side, side): lognormal errors, of which E knows some."""
     inside, between, size, bias = METHODS[method]
     rng = np.random.default_rng([seed, len(method)])
     scale = np.exp(0.5 * rng.normal(size=(count, 1, 1)))
@@ -46,8 +49,8 @@ def simulated(method, count=HELD, side=SIDE, seed=0):
 
 
 def profiles(error, uncertainty, ranks) -> Profile:
-    ladder = profile_ranks(uncertainty[0].size, ranks)
-    return concatenate([profile(e, r, ladder) for e, r in zip(error, uncertainty, strict=True)])
+    stored = profile_ranks(uncertainty[0].size, ranks)
+    return concatenate([profile(e, r, stored) for e, r in zip(error, uncertainty, strict=True)])
 
 
 @cache
@@ -60,6 +63,7 @@ def record(methods=tuple(METHODS)):
         "format": results.FORMAT,
         "format_version": results.VERSION,
         "task": "darcy",
+        "title": "Darcy flow on the unit square: from the permeability a to the pressure u.",
         "preset": "test",
         "command": "uqno run darcy --preset test",
         "started": "2025-01-01T00:00:00+00:00",
@@ -70,13 +74,15 @@ def record(methods=tuple(METHODS)):
         "split": {"train": 400, "calibration": CALIBRATION, "test": HELD - CALIBRATION},
         "points": SIDE**2,
         "unit": None,
-        "rows": [r for m in methods for r in rows(m, held[m])],
+        "domain": {"kind": "grid", "nodes": [SIDE, SIDE], "unit": None},
+        "methods": looks((*methods, *(quoted["method"] for quoted in PAPER))),
+        "rows": [r for m in methods for r in method_rows(m, held[m])],
         "ablation": [r for alpha in ALPHAS for r in ablation(held, alpha)],
         "curves": [],
         "targets": [],
         "panel": panel(methods),
         "section": section(),
-        "paper": results.quoted("darcy"),
+        "paper": list(PAPER),
     }
     for method in [m for m in ("uqno", "uqno-paper") if m in methods]:
         for alpha in CURVES:
@@ -87,24 +93,24 @@ def record(methods=tuple(METHODS)):
                 calibration=CALIBRATION,
                 splits=50,
             )
-            made["curves"].append(results.curve(method, swept))
-            made["targets"].append(results.targets(method, swept))
+            made["curves"].append(rows.curve(method, swept))
+            made["targets"].append(rows.targets(method, swept))
     return made
 
 
-def rows(method, held):
+def method_rows(method, held):
     for alpha in ALPHAS:
         if not method.startswith("uqno"):
-            unscaled = results.row(method, measuring.raw(held, alpha, DELTA), train_seconds=12.0)
+            raw = measuring.raw(held, alpha, DELTA)
+            unscaled = rows.row(method, raw, RECORDS[method].label, train_seconds=12.0)
             if method == "nppc":
                 unscaled |= {"bandwidth": None, "bandwidth_sd": None, "share_of_variance": 0.15}
             yield unscaled
         designs = ("hoeffding", measuring.BEST_T) if method == "uqno-paper" else ("grid",)
         for sampling in designs:
             found = measuring.calibrated(held, alpha, DELTA, sampling, calibration=CALIBRATION)
-            yield results.row(
-                method, found, train_seconds=34.5, calibrate_seconds=0.25, predict_seconds=0.01
-            )
+            seconds = dict(train_seconds=34.5, calibrate_seconds=0.25, predict_seconds=0.01)
+            yield rows.row(method, found, RECORDS[method].label, **seconds)
 
 
 def ablation(held, alpha):
@@ -117,10 +123,10 @@ def ablation(held, alpha):
             ("best-t", "… at the best t", "uqno-paper", measuring.BEST_T),
             ("grid", "… with grid ranks", "uqno-paper", "grid"),
             ("iid", "… out-of-fold residuals", "uqno", "iid"),
-            ("ours", "… symmetries and features: ours", "uqno", "grid"),
+            ("uqno", "… symmetries and features: ours", "uqno", "grid"),
         ]
     }
-    return results.ablated(found, "paper")
+    return rows.ablated(found, "paper")
 
 
 def panel(methods, side=43):
@@ -135,10 +141,10 @@ def panel(methods, side=43):
         shown.append(
             {
                 "method": method,
-                "label": results.LABELS[method],
+                "label": RECORDS[method].label,
                 "calibrated": method != "laplace",
                 "error": e,
-                "uncertainty": uncertainty,
+                "radius": uncertainty,
                 "coverage": float((e <= uncertainty).mean()),
             }
         )

@@ -10,10 +10,11 @@ import torch
 
 from tests.experiments.simulated import CALIBRATION, CURVES, DELTA, HELD, SIDE, profiles, simulated
 from tests.experiments.simulated import smooth as smooth_fields
-from uqno.experiments import measuring, runs
+from uqno.experiments import measuring
+from uqno.experiments.darcy.settings import DarcySettings
 from uqno.experiments.darcy.task import DarcyTask
-from uqno.experiments.explorer import explorer
-from uqno.experiments.presets import METHODS, DarcySettings
+from uqno.experiments.exploring import explorer
+from uqno.experiments.settings import ALL_METHODS
 
 SETTINGS = DarcySettings(
     train=400,
@@ -44,7 +45,7 @@ def fields(method):
 
 
 class SimulatedTask(DarcyTask):
-    def held(self):
+    def held(self, extra_inputs=False):
         inputs, solutions = truths()
         return [
             {"a": torch.tensor(a)[None], "u": torch.tensor(u)[None], "held": i}
@@ -64,26 +65,22 @@ class SimulatedRun:
     def held(self, name):
         return self.task.held()
 
+    def model(self, name):
+        """A model that knows its errors."""
+
+        def uncalibrated(sample):
+            error, uncertainty = (torch.tensor(f[sample["held"]]) for f in fields(name))
+            center = (sample["u"] - error)[None]
+            return SimpleNamespace(center=center, uncertainty=uncertainty[None])
+
+        return SimpleNamespace(uncalibrated=uncalibrated)
+
     @property
     def task(self):
         return SimulatedTask(self.settings, self.folder, None)
 
 
-def loaded(run, name):
-    """Instead of `runs.loaded`: a model that knows its errors."""
-
-    def uncalibrated(sample):
-        error, uncertainty = (torch.tensor(f[sample["held"]]) for f in fields(name))
-        return SimpleNamespace(center=(sample["u"] - error)[None], uncertainty=uncertainty[None])
-
-    return SimpleNamespace(uncalibrated=uncalibrated)
-
-
 @cache
-def made_explorer(methods=METHODS):
+def made_explorer(methods=ALL_METHODS):
     """The explorer of the simulated run; shared by the tests, so never changed."""
-    kept, runs.loaded = runs.loaded, loaded
-    try:
-        return explorer(SimulatedRun(settings=replace(SETTINGS, methods=methods)))
-    finally:
-        runs.loaded = kept
+    return explorer(SimulatedRun(settings=replace(SETTINGS, methods=methods)))

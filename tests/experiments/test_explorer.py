@@ -6,25 +6,22 @@ import numpy as np
 import pytest
 
 import uqno
-from tests.experiments import simulated_run
 from tests.experiments.simulated import CALIBRATION, DELTA, HELD, SIDE
 from tests.experiments.simulated_run import SimulatedRun, fields, made_explorer, truths
-from uqno.experiments import runs
-from uqno.experiments.explorer import (
+from uqno.experiments.darcy.settings import DarcySettings
+from uqno.experiments.explorer import read_explorer
+from uqno.experiments.exploring import (
     NODES,
-    Shelf,
-    alpha_ladder,
+    alpha_stops,
     chosen,
-    delta_ladder,
-    packed,
+    delta_stops,
     ranks_of,
-    read_explorer,
-    reopened,
-    unpacked,
     write_explorer,
 )
-from uqno.experiments.presets import METHODS, preset
-from uqno.experiments.results import thinning
+from uqno.experiments.packing import Shelf, packed, unpacked
+from uqno.experiments.runs import reopen
+from uqno.experiments.scene import thinning
+from uqno.experiments.settings import ALL_METHODS
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +63,7 @@ def test_fields_come_back_to_half_a_step(made):
         np.testing.assert_array_equal(unpacked(made["fields"][shown["input"]]), inputs[held])
         for name, view in shown["views"].items():
             error, uncertainty = (f[held] for f in fields(name))
-            for place, wanted in ((view["error"], error), (view["uncertainty"], uncertainty)):
+            for place, wanted in ((view["residual"], error), (view["uncertainty"], uncertainty)):
                 stored = made["fields"][place]
                 step = (stored["high"] - stored["low"]) / 65535
                 np.testing.assert_allclose(unpacked(stored), wanted, atol=0.51 * step, rtol=1e-12)
@@ -95,11 +92,11 @@ def test_few_functions_are_all_shown():
 
 
 def test_the_run_s_own_levels_are_stops_of_the_sliders():
-    assert {0.1, 0.07, 0.123} <= set(alpha_ladder((0.123, 0.1)))
-    stops, own = delta_ladder(0.0125)
+    assert {0.1, 0.07, 0.123} <= set(alpha_stops((0.123, 0.1)))
+    stops, own = delta_stops(0.0125)
     assert own == 12500
     assert own in stops
-    assert delta_ladder(1 / 3)[1] == 333333  # to the millionth below: on the safe side
+    assert delta_stops(1 / 3)[1] == 333333  # to the millionth below: on the safe side
 
 
 def test_thinning_keeps_both_ends():
@@ -131,19 +128,18 @@ def test_methods_that_predict_alike_share_fields(made):
     assert len(made["fields"]) < count  # the constant uncertainty, at least, is stored once
 
 
-def test_it_is_written_whole_and_read_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(runs, "loaded", simulated_run.loaded)
+def test_it_is_written_whole_and_read_again(tmp_path):
     told = []
     run = SimulatedRun(tmp_path)
-    path = write_explorer(run, lambda *said: told.append(said), shown=3)
+    path = write_explorer(run, lambda *said: told.append(said), count=3)
     assert [f.name for f in tmp_path.iterdir()] == ["explorer.json"]
-    assert told[-1][1:] == (3 * len(METHODS) - 1, 3 * len(METHODS))
+    assert told[-1][1:] == (3 * len(ALL_METHODS) - 1, 3 * len(ALL_METHODS))
     found = read_explorer(path)
     assert found is not None
     assert len(found["functions"]) == 3
     assert found["delta"] == DELTA * 1_000_000
     before = path.read_bytes()
-    write_explorer(run, shown=4)  # it is there: kept
+    write_explorer(run, count=4)  # it is there: kept
     assert path.read_bytes() == before
 
 
@@ -161,8 +157,8 @@ def test_foreign_files_are_refused_by_name(tmp_path):
             read_explorer(path)
 
 
-def test_a_run_without_models_or_data_is_not_reopened(tmp_path):
-    assert reopened(tmp_path, tmp_path) is None
-    settings = preset("darcy", "quick").record()
+def test_a_run_without_models_or_data_is_not_reopen(tmp_path):
+    assert reopen(tmp_path, tmp_path) is None
+    settings = DarcySettings().record()
     (tmp_path / "settings.json").write_text(json.dumps({"settings": settings}))
-    assert reopened(tmp_path, tmp_path) is None
+    assert reopen(tmp_path, tmp_path) is None

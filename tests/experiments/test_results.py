@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from tests.experiments.simulated import profiles, record, simulated
-from uqno.experiments import measuring, results
-from uqno.experiments.paper import PAPER, paper_rows
+from uqno.experiments import measuring, results, rows
+from uqno.experiments.cars.paper import PAPER as CARS
+from uqno.experiments.darcy.paper import PAPER as DARCY
+from uqno.experiments.scene import thinning
 
 
 @pytest.fixture(scope="module")
@@ -68,22 +70,6 @@ def test_what_is_no_record_is_refused_by_name(made, tmp_path):
         results.read(tmp_path / "none.json")
 
 
-def test_a_record_from_before_there_were_cars_is_read(made, tmp_path):
-    path = tmp_path / "results.json"
-    results.write(path, {**made, "settings": {"tested_at": 22}})
-    content = json.loads(path.read_text())
-    for name in ("points", "unit"):
-        del content[name]
-    for row in content["rows"]:
-        for name in results.ADDED_TO_ROWS:
-            del row[name]
-    for name in results.ADDED_TO_PANELS:
-        del content["panel"][name]
-    whole = results.read(path)
-    path.write_text(json.dumps(content))
-    assert results.read(path) == whole
-
-
 def test_what_json_cannot_hold_is_refused_before_the_file_is_touched(made, tmp_path):
     path = tmp_path / "results.json"
     path.write_text("old")
@@ -96,12 +82,11 @@ def test_what_json_cannot_hold_is_refused_before_the_file_is_touched(made, tmp_p
 def test_a_row_says_what_was_measured():
     held = profiles(*simulated("uqno", count=100), measuring.ranks_needed(484, 50, [(0.1, 0.1)]))
     found = measuring.calibrated(held, 0.1, 0.1, calibration=50, splits=3)
-    row = results.row("nppc", found, share_of_variance=0.15, predict_seconds=2.0)
+    row = rows.row("nppc", found, "NPPC", share_of_variance=0.15, predict_seconds=2.0)
     assert (row["label"], row["target"], row["share_of_variance"]) == ("NPPC", 0.9, 0.15)
     assert (row["bandwidth"], row["interval"]) == (found.bandwidth, found.interval)
     assert (row["train_seconds"], row["predict_seconds"]) == (None, 2.0)
     assert set(row) == set(results.Row.__annotations__)
-    assert results.row("mine", found, label="My own")["label"] == "My own"
 
 
 def test_the_ablation_counts_from_the_reference():
@@ -109,11 +94,11 @@ def test_the_ablation_counts_from_the_reference():
         measuring.Measured(0.1, 0.02, "grid", True, True, bandwidth=b) for b in (6.0, 2.0)
     )
     none = measuring.Measured(0.1, 0.02, "hoeffding", True, False)
-    recipes = {"paper": ("the paper's", one), "ours": ("ours", other), "not": ("none", none)}
-    assert [a["ratio"] for a in results.ablated(recipes, "paper")] == [1.0, 3.0, None]
-    assert [a["ratio"] for a in results.ablated(recipes, "not")] == [None] * 3
-    with pytest.raises(ValueError, match="must be one of paper, ours, not"):
-        results.ablated(recipes, "theirs")
+    recipes = {"paper": ("the paper's", one), "uqno": ("ours", other), "not": ("none", none)}
+    assert [a["ratio"] for a in rows.ablated(recipes, "paper")] == [1.0, 3.0, None]
+    assert [a["ratio"] for a in rows.ablated(recipes, "not")] == [None] * 3
+    with pytest.raises(ValueError, match="must be one of paper, uqno, not"):
+        rows.ablated(recipes, "theirs")
 
 
 def test_curves_keep_what_is_infeasible_as_nothing_and_targets_leave_it_out():
@@ -122,15 +107,15 @@ def test_curves_keep_what_is_infeasible_as_nothing_and_targets_leave_it_out():
         interval=(0.9, 0.99),
     )  # fmt: skip
     none = measuring.Measured(0.1, 0.001, "grid", True, False)
-    assert results.curve("uqno", [none, good])["bandwidth"] == [None, 2.0]
-    found = results.targets("uqno", [none, good])
+    assert rows.curve("uqno", [none, good])["bandwidth"] == [None, 2.0]
+    found = rows.targets("uqno", [none, good])
     assert (found["target"], found["actual"]) == ([0.95], [0.96])
     assert (found["low"], found["high"]) == ([0.9], [0.99])
 
 
 @pytest.mark.parametrize(("nodes", "most"), [(421, 90), (421, 64), (43, 64), (62, 10), (90, 90)])
 def test_a_thinned_side_keeps_both_ends(nodes, most):
-    step = results.thinning(nodes, most)
+    step = thinning(nodes, most)
     kept = np.arange(nodes)[::step]
     assert kept[-1] == nodes - 1
     assert len(kept) <= most
@@ -139,16 +124,16 @@ def test_a_thinned_side_keeps_both_ends(nodes, most):
 
 
 def test_the_papers_table():
-    assert len(PAPER) == 16
-    darcy = {(r.method, r.alpha): r for r in paper_rows("darcy")}
-    assert darcy["uqno-paper", 0.1].bandwidth == 0.00045
-    assert darcy["uqno-paper", 0.02].bandwidth == 0.00062
-    assert darcy["nppc", 0.1].bandwidth is None
-    assert darcy["mc-dropout", 0.02].calibration_percentage == 0.994
+    assert len(DARCY) == len(CARS) == 8
+    darcy = {(r["method"], r["alpha"]): r for r in DARCY}
+    assert darcy["uqno-paper", 0.1]["bandwidth"] == 0.00045
+    assert darcy["uqno-paper", 0.02]["bandwidth"] == 0.00062
+    assert darcy["nppc", 0.1]["bandwidth"] is None
+    assert darcy["mc-dropout", 0.02]["calibration_percentage"] == 0.994
     # The paper's own words: 1.52 and 76.1 times tighter than MC dropout and Laplace at 0.1.
-    ours = darcy["uqno-paper", 0.1].bandwidth
-    assert darcy["mc-dropout", 0.1].bandwidth / ours == pytest.approx(1.53, abs=0.011)
-    assert darcy["laplace", 0.1].bandwidth / ours == pytest.approx(76.1, rel=0.01)
-    assert {r.alpha for r in paper_rows("cars")} == {0.04, 0.12}
-    with pytest.raises(ValueError, match="must be darcy or cars"):
-        paper_rows("weather")
+    theirs = darcy["uqno-paper", 0.1]["bandwidth"]
+    assert darcy["mc-dropout", 0.1]["bandwidth"] / theirs == pytest.approx(1.53, abs=0.011)
+    assert darcy["laplace", 0.1]["bandwidth"] / theirs == pytest.approx(76.1, rel=0.01)
+    assert {r["alpha"] for r in CARS} == {0.04, 0.12}
+    for row in (*DARCY, *CARS):  # the paper calibrated its own method alone
+        assert (row["sampling"] == "hoeffding") == (row["method"] == "uqno-paper")

@@ -6,21 +6,10 @@ import numpy as np
 
 from tests.experiments.simulated import CURVES, DELTA, profiles
 from uqno.experiments import cars, measuring
-from uqno.experiments.explorer import (
-    FORMAT,
-    VERSION,
-    Explorer,
-    Scored,
-    Shelf,
-    Shown,
-    View,
-    alpha_ladder,
-    chosen,
-    delta_ladder,
-    packed,
-    ranks_of,
-)
-from uqno.experiments.results import LABELS
+from uqno.experiments.explorer import FORMAT, VERSION, Explorer, Scored, Shown, View
+from uqno.experiments.exploring import alpha_stops, chosen, delta_stops, ranks_of
+from uqno.experiments.methods import METHODS as RECORDS
+from uqno.experiments.packing import Shelf, packed
 
 VERTICES = 3586
 CALIBRATION, HELD = 60, 100
@@ -65,9 +54,9 @@ def cars_explorer(shown=5, methods=METHODS) -> Explorer:
     """As a run would write it; shared by the tests, so never changed."""
     held = {name: simulated_profile(name) for name in methods}
     lead = held[methods[0]]
-    alphas = alpha_ladder((0.1, *CURVES))
+    alphas = alpha_stops((0.1, *CURVES))
     ranks, exact = ranks_of(VERTICES, lead.ranks, alphas)
-    deltas, delta = delta_ladder(DELTA)
+    deltas, delta = delta_stops(DELTA)
     scores = lead.scores(ranks[alphas.index(0.1)])
     scale = float(np.sort(scores[:CALIBRATION])[-1])
     test = slice(CALIBRATION, None)
@@ -91,7 +80,7 @@ def cars_explorer(shown=5, methods=METHODS) -> Explorer:
         methods=[
             Scored(
                 method=name,
-                label=LABELS[name],
+                label=RECORDS[name].label,
                 scores=packed(np.stack([one.scores(k) for k in ranks], axis=1)),
                 mean_uncertainty=packed(one.mean_uncertainty),
             )
@@ -106,8 +95,9 @@ def shown_car(held, place, methods, shelf):
     def view(name, one):
         error, uncertainty = (f[held] for f in fields(name))
         return View(
-            error=shelf.put(error),
+            residual=shelf.put(error),
             uncertainty=shelf.put(uncertainty),
+            magnitude=None,
             ratios=packed(one.ratios[held]),
         )
 

@@ -15,7 +15,7 @@ from tests.experiments.simulated_run import SimulatedRun, fields, made_explorer,
 from tests.report import expected
 from tests.report.browser import Tab
 from uqno.experiments import results
-from uqno.experiments.explorer import packed, unpacked
+from uqno.experiments.packing import packed, unpacked
 from uqno.experiments.table import number, percent
 from uqno.report.page import write_page
 from uqno.report.planner import needed
@@ -175,7 +175,7 @@ def test_the_cut_moves_and_turns(desktop):
     error, uncertainty = (f[held][9] for f in fields("uqno"))
     missed = int((np.abs(error) > desktop.value("lambda") * uncertainty).sum())
     assert f"outside at {missed} of {SIDE} nodes" in desktop.text("section-words")
-    for chart in ("section", "deviation"):
+    for chart in ("section", "residual"):
         assert desktop.page.locator(f"#{chart} circle").count() == missed
 
 

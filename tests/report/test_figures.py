@@ -13,9 +13,10 @@ import pytest
 
 from tests.experiments.simulated import METHODS, panel, record
 from uqno.experiments import results
-from uqno.experiments.results import LABELS
+from uqno.experiments.methods import METHODS as RECORDS
+from uqno.experiments.settings import ALL_METHODS
 from uqno.report import figures
-from uqno.report.style import LOOKS, beside, look
+from uqno.report.style import beside, look
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +143,7 @@ def test_the_comparison_shows_radii_on_one_scale_and_what_they_cover(made):
 
 def test_the_error_has_no_owner_where_all_predict_the_same():
     same = panel(("uqno", "uqno"))
-    figure = figures.comparison({"panel": same, "unit": None})
+    figure = figures.comparison({"panel": same, "unit": None, "methods": []})
     assert "true error" in [ax.get_title() for ax in figure.axes]
 
 
@@ -158,7 +159,8 @@ def test_bandwidth_has_a_point_for_every_number_and_none_for_infeasible_rows(mad
         }
         rows = [r for r in made["rows"] if r["alpha"] == alpha and r["bandwidth"] is not None]
         wanted = {
-            (r["calibration_percentage"], r["bandwidth"], look(r["method"]).marker) for r in rows
+            (r["calibration_percentage"], r["bandwidth"], look(made, r["method"])["marker"])
+            for r in rows
         }
         assert wanted <= filled
         hollow = {tuple(np.ravel(p.get_xydata())) for p in points} - {x[:2] for x in filled}
@@ -244,11 +246,12 @@ def test_the_ablation_has_a_bar_a_recipe_and_says_what_is_infeasible(made):
     assert "infeasible" in told[0]
 
 
-def test_a_method_has_a_colour_and_a_marker_of_its_own():
-    assert set(LOOKS) == set(LABELS)
-    assert len({x.colour for x in LOOKS.values()}) == len(LOOKS)
-    assert len({x.marker for x in LOOKS.values()}) == len(LOOKS)
-    assert look("something new") not in LOOKS.values()
+def test_a_method_has_a_colour_and_a_marker_of_its_own(made):
+    records = [RECORDS[name] for name in ALL_METHODS]
+    assert len({x.colour for x in records}) == len({x.marker for x in records}) == len(records)
+    for one in records:
+        assert look(made, one.name) == one.look()
+    assert look(made, "something new")["colour"] not in {x.colour for x in records}
 
 
 def test_drawing_needs_no_pyplot_and_evaluation_no_matplotlib():

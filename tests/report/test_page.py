@@ -13,7 +13,8 @@ from tests.experiments.simulated import record
 from tests.experiments.simulated_run import made_explorer
 from tests.report.simulated_cars import VERTICES, cars_explorer
 from uqno.experiments import results
-from uqno.experiments.explorer import packed, read_explorer
+from uqno.experiments.explorer import read_explorer
+from uqno.experiments.packing import packed
 from uqno.report import figures
 from uqno.report.page import PAGE_FILE, embedded, html, make_report, write_page
 

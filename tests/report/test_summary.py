@@ -67,7 +67,10 @@ def test_the_test_set_may_disagree(made):
 
 def test_guarantee_and_data_name_their_numbers(made):
     texts = [
-        p["text"] for p in summary({**made, "points": 576, "settings": {"tested_at": 24}})["points"]
+        p["text"]
+        for p in summary({**made, "points": 576, "domain": {"kind": "grid", "nodes": [24, 24]}})[
+            "points"
+        ]
     ]
     assert "at least 98 %" in texts[0]
     assert "90 % or more of its 576 points" in texts[0]

@@ -17,7 +17,7 @@ from tests.report.simulated_cars import (
     truth,
 )
 from uqno.experiments import results
-from uqno.experiments.results import LABELS
+from uqno.experiments.methods import METHODS
 from uqno.experiments.table import number
 from uqno.report.page import write_page
 
@@ -34,7 +34,7 @@ def page(tmp_path_factory):
     results.write(folder / "results.json", record())
     made = results.read(folder / "results.json")
     empty = {"panel": None, "section": None, "ablation": [], "curves": [], "targets": []}
-    made |= {"task": "cars", "points": VERTICES, **empty}
+    made |= {"task": "cars", "points": VERTICES, "domain": EXPLORER["domain"], **empty}
     write_page(made, EXPLORER, folder / "cars.html", "cars")
     return folder / "cars.html"
 
@@ -161,7 +161,7 @@ def test_a_second_method_shares_scale_and_camera(desktop):
     assert desktop.value("second-bandwidth") == pytest.approx(bandwidth, rel=1e-6)
     assert desktop.value("second-percentage") == pytest.approx(share, abs=1e-12)
     titles = desktop.page.locator("#stages h3").all_text_contents()
-    assert titles == [f"Uncertainty λ̂E · {LABELS[m]}" for m in ("uqno", "constant")]
+    assert titles == [f"Radius λ̂E · {METHODS[m].label}" for m in ("uqno", "constant")]
     stage(desktop).focus()
     desktop.page.keyboard.press("ArrowLeft")
     rested(desktop)

@@ -14,7 +14,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from uqno import __version__
-from uqno.cli.terminal import out, progress_bar, show_results, stages, words_of
+from uqno.cli.arguments import resolution
+from uqno.cli.data import data_app
+from uqno.cli.run import run_app
+from uqno.cli.terminal import help_if_alone, out, progress_bar
 
 app = typer.Typer(
     help="Calibrated uncertainty over whole functions for neural operators.",
@@ -22,9 +25,7 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-data_app = typer.Typer(help="Make data sets.", invoke_without_command=True)
 app.add_typer(data_app, name="data")
-run_app = typer.Typer(help="Run a comparison of methods.", invoke_without_command=True)
 app.add_typer(run_app, name="run")
 
 
@@ -54,15 +55,6 @@ def version(wanted: bool) -> None:
     if wanted:
         out.print(f"uqno {__version__}")
         raise typer.Exit
-
-
-def help_if_alone(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
-
-
-data_app.callback()(help_if_alone)
-run_app.callback()(help_if_alone)
 
 
 @app.callback()
@@ -184,7 +176,7 @@ def predict(
 
     format_of(to)  # before the work, refuse what could not be written after it
     _keep_input(file, to)
-    where = None if at is None else _resolution(at) or read_points(at)
+    where = None if at is None else resolution(at) or read_points(at)
     fields = read_arrays(file)
     from uqno.model import UQNO
 
@@ -211,16 +203,6 @@ def _keep_input(file: Path, to: Path) -> None:
         raise ValueError(f"--out {to} is the file that is read: choose another name")
     if not to.name:
         raise ValueError("--out needs the name of a file")
-
-
-def _resolution(at: str) -> tuple[int, ...] | int | None:
-    parts = at.split(",")
-    if not all(p.strip().isdigit() for p in parts):
-        return None
-    sizes = tuple(int(p) for p in parts)
-    if 0 in sizes:
-        raise ValueError(f"--at {at}: a resolution is at least 1 along every axis")
-    return sizes[0] if len(sizes) == 1 else sizes
 
 
 @app.command()
@@ -253,182 +235,6 @@ def report(
         return
     for path in paths:
         out.print(f"written to {escape(str(path))}", soft_wrap=True)
-
-
-@data_app.command()
-def example(
-    to: Annotated[Path, typer.Option("--out", help="A .npz file.")] = Path("data/example.npz"),
-    functions: Annotated[int, typer.Option(min=1, help="Functions.")] = 500,
-    points: Annotated[int, typer.Option(min=2, help="Points of each function.")] = 256,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
-) -> None:
-    """Write a small synthetic set to try `uqno calibrate` on."""
-    from uqno.data.example import write_example
-
-    write_example(to, functions, points, seed)
-    out.print(
-        f"{functions} functions of {points} points written to {escape(str(to))}", soft_wrap=True
-    )
-
-
-@data_app.command()
-def darcy(
-    to: Annotated[Path, typer.Option("--out", help="A .zarr folder.")] = Path("data/darcy.zarr"),
-    functions: Annotated[int, typer.Option(min=1, help="Functions.")] = 1600,
-    resolution: Annotated[int, typer.Option(min=3, help="Nodes a side of the solver.")] = 421,
-    keep: Annotated[
-        str, typer.Option(help="Resolutions to store, joined by commas.")
-    ] = "43,85,421",
-    coefficient: Annotated[str, typer.Option(help="two-valued or lognormal.")] = "two-valued",
-    seed: Annotated[int, typer.Option(min=0)] = 0,
-    workers: Annotated[int, typer.Option(min=0, help="Processes; 0 for one a core.")] = 0,
-) -> None:
-    """Solve Darcy flow for random coefficients; stopped, it goes on when called again."""
-    from uqno.experiments.darcy import Recipe, generate
-    from uqno.experiments.darcy.generation import cores
-
-    kept = _resolution(keep)
-    if kept is None:
-        raise ValueError(f"--keep {keep}: expected resolutions joined by commas, such as 43,421")
-    recipe = Recipe(
-        seed, resolution, (kept,) if isinstance(kept, int) else kept, coefficient=coefficient
-    )
-    with progress_bar("solving", quiet=False) as advance:
-        generate(to, recipe, functions, workers=workers or cores(), progress=advance)
-    out.print(f"{functions} functions at {keep} in {escape(str(to))}", soft_wrap=True)
-
-
-@data_app.command()
-def cars(
-    count: Annotated[int, typer.Option("--cars", min=1, help="Cars.")] = 611,
-    workers: Annotated[int, typer.Option(min=1, help="Cars at a time, a core each.")] = 2,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
-    to: Annotated[Path, typer.Option("--out", help="A folder.")] = Path("data/cars"),
-    packed: Annotated[
-        Path | None, typer.Option("--pack", help="Put the cars into one .npz file as well.")
-    ] = None,
-    figure: Annotated[
-        Path | None, typer.Option(help="Histograms of forces and pressures, a .png or .svg.")
-    ] = None,
-) -> None:
-    """Solve the flow around cars with OpenFOAM; stopped, it goes on when called again."""
-    from uqno.experiments.cars import generate_cars, pack
-
-    if figure is not None and figure.suffix not in (".png", ".svg"):
-        raise ValueError(f"--figure {figure}: expected a name that ends in .png or .svg")
-    if packed is not None and packed.suffix != ".npz":
-        raise ValueError(f"--pack {packed}: expected a name that ends in .npz")
-
-    with stages(remembers=3600) as advance:
-        folder = generate_cars(
-            to, count, seed, workers, lambda done, total: advance("cars", done, total)
-        )
-    chosen = folder.accepted(count)
-    refused = len(folder.refused(chosen[-1]))
-    noun = "car" if count == 1 else "cars"
-    out.print(f"{count} {noun} in {escape(str(to))}, {refused} refused", soft_wrap=True)
-    reports = [folder.read(index).report for index in chosen]
-
-    from uqno.report import car_set  # it draws: not before the cars are there
-
-    for words, (low, middle, high) in car_set.ranges(reports).items():
-        out.print(f"{words}: {low:.2f} to {high:.2f}, median {middle:.2f}")
-    if figure is not None:
-        car_set.save(reports, figure)
-        out.print(f"drawn in {escape(str(figure))}", soft_wrap=True)
-    if packed is not None:
-        pack(to, packed, count)
-        out.print(f"packed into {escape(str(packed))}", soft_wrap=True)
-
-
-Preset = Annotated[str, typer.Option(help="quick, standard or paper.")]
-Changes = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting.")
-]
-RunFolder = Annotated[
-    Path | None,
-    typer.Option("--out", help="The run's folder.", show_default="runs/TASK-PRESET"),
-]
-Workers = Annotated[int, typer.Option(min=0, help="Processes; 0 for one a core.")]
-ShowSettings = Annotated[bool, typer.Option("--settings", help="Print the settings and stop.")]
-
-
-@run_app.command("darcy")
-def run_darcy(
-    preset: Preset = "quick",
-    changes: Changes = None,
-    to: RunFolder = None,
-    data: Annotated[
-        Path | None, typer.Option(help="Where functions are kept.", show_default="data")
-    ] = None,
-    workers: Workers = 0,
-    show: ShowSettings = False,
-) -> None:
-    """Compare all methods on Darcy flow: table, figures, report. Stopped, it goes on."""
-    compare("darcy", preset, changes or [], to, data, workers, show)
-
-
-@run_app.command("cars")
-def run_cars(
-    preset: Preset = "quick",
-    changes: Changes = None,
-    to: RunFolder = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            help="A file of cars (uqno data cars --pack), or a folder of ShapeNet-Car.",
-            show_default="the set that comes with uqno",
-        ),
-    ] = None,
-    workers: Workers = 0,
-    show: ShowSettings = False,
-) -> None:
-    """Compare all methods on the pressure on cars: table, figures, report. Stopped, it goes on."""
-    compare("cars", preset, changes or [], to, data, workers, show)
-
-
-def compare(
-    task: str,
-    preset: str,
-    changes: list[str],
-    to: Path | None,
-    data: Path | None,
-    workers: int,
-    show: bool,
-) -> None:
-    """What `uqno run` does, of any task."""
-    from uqno.experiments.presets import preset as settings_of
-
-    settings = settings_of(task, preset, changes)
-    if show:
-        out.print_json(json.dumps(settings.record()))
-        return
-    from uqno.experiments import experiment, runs
-    from uqno.report.page import make_report
-
-    folder = to or Path("runs") / f"{task}-{preset}"
-    made = runs.Run(settings, folder, data)
-    runs.claim(made)
-    if runs.is_done(made):
-        out.print(f"{escape(str(folder))} is done; remove it to run it again", soft_wrap=True)
-    else:
-        took = experiment.estimate(made, workers or None)
-        out.print(f"about {words_of(took)} on this machine; stop it at any time, it goes on")
-    given = [f"--set {change}" for change in changes]
-    given += [] if data is None else [f"--data {data}"]
-    command = " ".join([f"uqno run {task} --preset {preset}", *given])
-    with stages() as progress:
-        results = experiment.run(
-            settings,
-            folder,
-            data=data,
-            preset=preset,
-            command=command,
-            workers=workers or None,
-            progress=progress,
-        )
-        make_report(folder, figures_to=folder / "figures", data=data, progress=progress)
-    show_results(results, folder)
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import (
@@ -29,6 +30,12 @@ if TYPE_CHECKING:
 out = Console(highlight=False)
 
 
+def help_if_alone(context: typer.Context) -> None:
+    """Print the help of a group of commands where none of them was asked for."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
 def words_of(seconds: float) -> str:
     """A time as a person says it."""
     if seconds < 90:
@@ -42,17 +49,17 @@ def show_results(results: Results, folder: Path) -> None:
     """Tables on the terminal, the same in a file, and where the rest is."""
     from uqno.experiments.table import (
         NARROW,
-        NARROW_SURFACE,
         ablation_tables,
+        further_columns,
         tables,
         write_markdown,
     )
 
+    further = tuple(further_columns(results))
     for one in tables(results):
-        on_surfaces = results["unit"] is not None
-        print_table(one.narrow(NARROW), () if on_surfaces else one.notes)
-        if on_surfaces:
-            print_table(one.narrow(NARROW_SURFACE), one.notes)
+        print_table(one.narrow(NARROW), () if further else one.notes)
+        if further:
+            print_table(one.narrow(("method", "ranks", *further)), one.notes)
     for one in ablation_tables(results):
         print_table(one, one.notes)
     write_markdown(folder / "table.md", results)
@@ -82,7 +89,7 @@ def stages(remembers: float = 30.0) -> Iterator[Callable[[str, float, float], No
     The time left follows the speed of the last seconds that it `remembers`.
     """
     if not sys.stderr.isatty():
-        yield _told_in_lines()
+        yield _in_lines()
         return
     columns = (
         TextColumn("{task.description:18}"),
@@ -103,7 +110,7 @@ def stages(remembers: float = 30.0) -> Iterator[Callable[[str, float, float], No
         yield advance
 
 
-def _told_in_lines() -> Callable[[str, float, float], None]:
+def _in_lines() -> Callable[[str, float, float], None]:
     last: dict[str, float] = {}
 
     def tell(what: str, done: float, total: float) -> None:

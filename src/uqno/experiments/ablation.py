@@ -1,52 +1,73 @@
-"""The ablation: one ingredient of ours after the other, and which model shows each."""
+"""The ablation: one ingredient of the recipe `uqno` after the other, and which method shows each."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from uqno.experiments.measuring import BEST_T
-from uqno.experiments.presets import Settings
+from uqno.experiments.settings import Settings
 
-Step = tuple[str, str, str, str]
-"""Of the ablation: its name, what it is, the model, the ranks."""
 
-TO_OUT_OF_FOLD: tuple[Step, ...] = (
-    ("paper", "the paper's recipe", "uqno-paper", "hoeffding"),
-    ("best-t", "its ranks at the best t", "uqno-paper", BEST_T),
-    ("iid", "ranks for random points", "uqno-paper", "iid"),
-    ("grid", "ranks for the grid", "uqno-paper", "grid"),
-    ("out-of-fold", "+ out-of-fold residuals", "out-of-fold", "grid"),
+@dataclass(frozen=True)
+class Step:
+    """One row of the ablation.
+
+    Args:
+        name: in files.
+        label: for people.
+        method: whose bands it shows.
+        sampling: the design by which they are calibrated.
+    """
+
+    name: str
+    label: str
+    method: str
+    sampling: str = "grid"
+
+
+LAST = "uqno"
+"""The name of the step with all ingredients."""
+
+FIRST_STEPS = (
+    Step("paper", "the paper's recipe", "uqno-paper", "hoeffding"),
+    Step("best-t", "its ranks at the best t", "uqno-paper", BEST_T),
+    Step("iid", "ranks for random points", "uqno-paper", "iid"),
+    Step("grid", "ranks for the grid", "uqno-paper"),
+    Step("out-of-fold", "+ out-of-fold residuals", "out-of-fold"),
 )
-VARIANTS: tuple[Step, ...] = (
-    ("ours-hoeffding", "ours, the paper's ranks", "uqno", "hoeffding"),
-    ("ours-best-t", "ours, its ranks at the best t", "uqno", BEST_T),
-    ("ours-iid", "ours, random points' ranks", "uqno", "iid"),
-    ("ours-constant", "ours, a constant uncertainty", "constant-symmetric", "grid"),
-    ("ours-half", "ours, half and half split", "half-symmetric", "grid"),
-    ("ours-half-disagreement", "the same, + disagreement", "disagreement", "grid"),
+VARIANTS = (
+    Step("uqno-hoeffding", "ours, the paper's ranks", "uqno", "hoeffding"),
+    Step("uqno-best-t", "ours, its ranks at the best t", "uqno", BEST_T),
+    Step("uqno-iid", "ours, random points' ranks", "uqno", "iid"),
+    Step("uqno-constant", "ours, a constant uncertainty", "constant-symmetric"),
+    Step("uqno-half", "ours, half and half split", "half-symmetric"),
+    Step("uqno-half-disagreement", "the same, + disagreement", "disagreement"),
 )
 
 
-def ladder(settings: Settings) -> tuple[Step, ...]:
-    """One ingredient after the other, those that these settings have; then variants of ours."""
+def steps(settings: Settings) -> tuple[Step, ...]:
+    """One ingredient after the other, those that these settings have; then variants of the whole."""
     ingredients, variants = [], list(VARIANTS)
+    inputs = settings.extra_inputs
     if settings.uses_symmetries:
-        ingredients.append(("symmetries", "+ symmetries", "no-deviation"))
-    if settings.more_inputs:
-        ingredients.append(("inputs", f"+ {settings.more_inputs} as an input", "more-inputs"))
-        told = f"the paper's recipe, + {settings.more_inputs}"
-        variants.append(("paper-inputs", told, "paper-more-inputs", "hoeffding"))
+        ingredients.append(Step("symmetries", "+ symmetries", "no-deviation"))
+    if inputs:
+        ingredients.append(Step("inputs", f"+ {inputs} as an input", "extra-inputs"))
+        label = f"the paper's recipe, + {inputs}"
+        variants.append(Step("paper-inputs", label, "paper-extra-inputs", "hoeffding"))
     if settings.uses_symmetries and settings.deviation:
-        ingredients.append(("deviation", "+ their deviation for E", "full-variation"))
-    ingredients.append(("less-variation", "+ less variation of E", "single"))
+        ingredients.append(Step("deviation", "+ their deviation for E", "full-variation"))
+    ingredients.append(Step("less-variation", "+ less variation of E", "one-operator"))
     if settings.committee > 1:
-        ingredients.append(("members", "+ mean of several operators", "uqno"))
+        ingredients.append(Step("members", "+ mean of several operators", "uqno"))
     if settings.committee > 1 and not settings.deviation:
-        variants.append(
-            ("ours-deviation", "ours, + their deviation for E", "with-deviation", "grid")
-        )
-    *before, (_, last, _) = ingredients
-    return (
-        *TO_OUT_OF_FOLD,
-        *((*step, "grid") for step in before),
-        ("ours", f"{last}: ours", "uqno", "grid"),
-        *variants,
-    )
+        label = "ours, + their deviation for E"
+        variants.append(Step("uqno-deviation", label, "with-deviation"))
+    *before, last = ingredients
+    return (*FIRST_STEPS, *before, Step(LAST, f"{last.label}: ours", "uqno"), *variants)
+
+
+def methods_of(settings: Settings) -> tuple[str, ...]:
+    """The methods of a run, and those that its ablation shows."""
+    shown = [step.method for step in steps(settings)] if settings.ablation else []
+    return tuple(dict.fromkeys((*settings.methods, *shown)))

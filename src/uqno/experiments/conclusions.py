@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-import json
 import platform
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uqno.conformal.profile import Profile
-from uqno.experiments import measuring, results
-from uqno.experiments.ablation import ladder
-from uqno.experiments.darcy.generation import cores
-from uqno.experiments.methods import METHODS, train_seconds, trained
-from uqno.experiments.results import Results
-from uqno.experiments.runs import DELTAS, Run, loaded, now
+from uqno.experiments import measuring, results, rows
+from uqno.experiments.ablation import methods_of, steps
+from uqno.experiments.jobs import cores
+from uqno.experiments.methods import METHODS
+from uqno.experiments.pictures import panel_and_section
+from uqno.experiments.results import Ablated, Look, Results, Row
+from uqno.experiments.runs import DELTAS, Run, now
+from uqno.experiments.workshop import train_seconds
+from uqno.storage import read_json
 from uqno.types import Reals
 
-PANEL_NODES = 90  # at most so many nodes a side in the figures' fields
 VERSIONS = ("uqno", "torch", "numpy", "scipy", "zarr")
 
 
-def conclude(made: Run, preset: str, command: str) -> Results:
-    """All numbers and all that figures are drawn from."""
-    s = made.settings
-    unit = made.task.unit
-    size = 1.0 if unit is None else unit["size"]
-    profiles = {name: made.profile(name).divided(size) for name in trained(s)}
+def conclude(run: Run, preset: str, command: str) -> Results:
+    """All numbers and all that figures are drawn from, of a run whose functions are scored."""
+    s, task = run.settings, run.task
+    size = 1.0 if task.unit is None else task.unit["size"]
+    profiles = {name: run.profile(name).divided(size) for name in methods_of(s)}
     shown = {name: profiles[name] for name in s.methods}
-    started = json.loads((made.folder / "settings.json").read_text(encoding="utf8"))["started"]
+    started = read_json(run.settings_file, f"remove {run.folder}, and run again")["started"]
     swept = {
         (name, alpha): measuring.sweep(
             shown[name], alpha, DELTAS, calibration=s.calibration, splits=s.splits, seed=s.seed
@@ -38,11 +38,12 @@ def conclude(made: Run, preset: str, command: str) -> Results:
         for name in s.methods
         for alpha in s.curve_alphas
     }
-    panel, section = pictures(made, shown, s.calibration)  # the first test function
+    panel, section = panel_and_section(run, shown, s.calibration)  # the first test function
     return Results(
         format=results.FORMAT,
         format_version=results.VERSION,
-        task=made.task.name,
+        task=task.name,
+        title=task.title,
         preset=preset,
         command=command,
         started=started,
@@ -51,43 +52,50 @@ def conclude(made: Run, preset: str, command: str) -> Results:
         versions={"python": platform.python_version(), **{v: version(v) for v in VERSIONS}},
         machine=f"{platform.machine()}, {cores()} cores",
         split={"train": s.train, "calibration": s.calibration, "test": s.test},
-        points=made.task.points,
-        unit=unit,
-        rows=rows(made, shown),
-        ablation=ablation(made, profiles) if s.ablation else [],
-        curves=[results.curve(name, some) for (name, _), some in swept.items()],
-        targets=[results.targets(name, some) for (name, _), some in swept.items()],
+        points=task.points,
+        unit=task.unit,
+        domain=task.domain,
+        methods=looks((*s.methods, *(quoted["method"] for quoted in task.quoted))),
+        rows=method_rows(run, shown),
+        ablation=ablation_rows(run, profiles) if s.ablation else [],
+        curves=[rows.curve(name, some) for (name, _), some in swept.items()],
+        targets=[rows.targets(name, some) for (name, _), some in swept.items()],
         panel=panel,
         section=section,
-        paper=results.quoted(made.task.name),
+        paper=list(task.quoted),
     )
 
 
-def rows(made: Run, profiles: dict[str, Profile]) -> list[results.Row]:
+def looks(names: Iterable[str]) -> list[Look]:
+    """How methods are called and drawn, each once."""
+    return [cast(Look, METHODS[name].look()) for name in dict.fromkeys(names)]
+
+
+def method_rows(run: Run, profiles: Mapping[str, Profile]) -> list[Row]:
     """Each method raw, where anyone would use it so, and calibrated, at every α."""
-    s, found = made.settings, []
-    for name, held in profiles.items():
-        told = made.told(name)
-        explained = np.array([share for part in told for share in part.get("explained", ())])
-        misses = [miss for part in told for miss in part.get("relative_error", ())]
+    s, content = run.settings, []
+    for name, profile in profiles.items():
+        method, notes = METHODS[name], run.notes(name)
+        explained = np.array([share for note in notes for share in note.explained or ()])
+        relative = [error for note in notes for error in note.relative_error]
         more: dict[str, Any] = {
-            "unit": made.task.unit,
-            "relative_error": float(np.mean(misses)) if misses else None,
-            "train_seconds": train_seconds(made.folder, name, s),
-            "calibrate_seconds": sum(p["all"] for p in told) / s.held_out * s.calibration,
-            "predict_seconds": sum(p["predict"] for p in told) / s.held_out,
+            "unit": run.task.unit,
+            "relative_error": float(np.mean(relative)),
+            "train_seconds": train_seconds(run.folder, name, s),
+            "calibrate_seconds": sum(n.all_seconds for n in notes) / s.held_out * s.calibration,
+            "predict_seconds": sum(n.predict_seconds for n in notes) / s.held_out,
             "share_of_variance": float(explained.mean()) if explained.size else None,
         }
         for alpha in s.alphas:
-            if METHODS[name].raw:
-                measured = measuring.raw(held, alpha, s.delta)
+            if method.raw:
+                measured = measuring.raw(profile, alpha, s.delta)
                 if explained.size:
                     measured = _subspace(measured, explained)
-                found.append(results.row(name, measured, **more))
-            for sampling in ("hoeffding", "grid") if name == "uqno-paper" else ("grid",):
-                measured = _calibrated(made, held, alpha, sampling)
-                found.append(results.row(name, measured, **more))
-    return found
+                content.append(rows.row(name, measured, method.label, **more))
+            for sampling in method.samplings:
+                measured = _calibrated(run, profile, alpha, sampling)
+                content.append(rows.row(name, measured, method.label, **more))
+    return content
 
 
 def _subspace(measured: measuring.Measured, explained: Reals) -> measuring.Measured:
@@ -106,79 +114,23 @@ def _subspace(measured: measuring.Measured, explained: Reals) -> measuring.Measu
     )
 
 
-def _calibrated(made: Run, held: Profile, alpha: float, sampling: str) -> measuring.Measured:
-    s = made.settings
+def _calibrated(run: Run, profile: Profile, alpha: float, sampling: str) -> measuring.Measured:
+    s = run.settings
     return measuring.calibrated(
-        held, alpha, s.delta, sampling, calibration=s.calibration, splits=s.splits, seed=s.seed
+        profile, alpha, s.delta, sampling, calibration=s.calibration, splits=s.splits, seed=s.seed
     )
 
 
-def ablation(made: Run, profiles: dict[str, Profile]) -> list[results.Ablated]:
+def ablation_rows(run: Run, profiles: Mapping[str, Profile]) -> list[Ablated]:
     """What each ingredient contributes, at every α; the ratio is to the paper's recipe.
 
     Where its ranks are infeasible, to the same with ranks for the grid.
     """
-    found = []
-    for alpha in made.settings.alphas:
+    content = []
+    for alpha in run.settings.alphas:
         recipes = {
-            name: (label, _calibrated(made, profiles[model], alpha, sampling))
-            for name, label, model, sampling in ladder(made.settings)
+            step.name: (step.label, _calibrated(run, profiles[step.method], alpha, step.sampling))
+            for step in steps(run.settings)
         }
-        found += results.ablated(recipes, "paper" if recipes["paper"][1].feasible else "grid")
-    return found
-
-
-def pictures(
-    made: Run, profiles: dict[str, Profile], which: int
-) -> tuple[results.Panel, results.Section]:
-    """One test function, chosen by its place alone, under every method; and a cut through ours."""
-    s, alpha = made.settings, made.settings.alphas[0]
-    scene = made.task.scene(which, PANEL_NODES)
-    methods, cut, prediction = [], None, None
-    for name, held in profiles.items():
-        measured = _calibrated(made, held, alpha, "grid")
-        raw = not measured.feasible or measured.scale is None
-        scale = 1.0 if measured.scale is None else measured.scale
-        sample = made.held(name)[which]
-        found = loaded(made, name).uncalibrated(sample)
-        center = found.center[0, 0].double().numpy()
-        radius = scale * found.uncertainty[0].double().numpy()
-        truth = sample["u"][0].double().numpy()
-        error = np.abs(truth - center)
-        methods.append(
-            results.PanelMethod(
-                method=name,
-                label=results.LABELS[name],
-                calibrated=not raw,
-                error=scene.thin(error).tolist(),
-                radius=scene.thin(radius).tolist(),
-                coverage=float((error <= radius).mean()),
-            )
-        )
-        if prediction is None or name == "uqno":
-            prediction, cut = center, (scene.cut(center), scene.cut(radius))
-    if prediction is None or cut is None:
-        raise ValueError("no methods to show: settings.methods is empty")
-    panel = results.Panel(
-        alpha=alpha,
-        delta=s.delta,
-        input=_listed(scene.input),
-        truth=scene.thin(truth).tolist(),
-        prediction=scene.thin(prediction).tolist(),
-        points=_listed(scene.points),
-        triangles=_listed(scene.triangles),
-        methods=methods,
-    )
-    middle, half = cut
-    section = results.Section(
-        x=scene.cut_at.tolist(),
-        truth=scene.cut(truth).tolist(),
-        center=middle.tolist(),
-        lower=(middle - half).tolist(),
-        upper=(middle + half).tolist(),
-    )
-    return panel, section
-
-
-def _listed(values: NDArray[Any] | None) -> list[Any] | None:
-    return None if values is None else values.tolist()
+        content += rows.ablated(recipes, "paper" if recipes["paper"][1].feasible else "grid")
+    return content

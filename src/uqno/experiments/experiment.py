@@ -6,82 +6,83 @@ again with the same folder. Called with more methods or other levels, it adds wh
 
 from __future__ import annotations
 
-import json
 import time
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from torch.utils.data import Subset
 
 from uqno.conformal.profile import concatenate, profile
-from uqno.experiments import results
+from uqno.experiments import extensions, results
+from uqno.experiments.ablation import methods_of
 from uqno.experiments.conclusions import conclude
-from uqno.experiments.darcy.generation import cores
-from uqno.experiments.methods import METHODS, Job, jobs, trained
-from uqno.experiments.presets import Settings
-from uqno.experiments.processes import pool, seconds
+from uqno.experiments.explorer import FILE as EXPLORER_FILE
+from uqno.experiments.jobs import Job, Workers, cores, seconds, share_cores
+from uqno.experiments.methods import METHODS
 from uqno.experiments.profiles import write_profile
 from uqno.experiments.results import Results
-from uqno.experiments.runs import Run, claim, is_done, loaded
-from uqno.model import UQNO
-from uqno.model.inputs import batches
+from uqno.experiments.runs import Run, ScoringNote
+from uqno.experiments.workshop import Part, parts
 from uqno.operators import as_operator
-from uqno.storage import write_text
 from uqno.types import Progress, Samples
-from uqno.uncertainty import Components
-
-POLL = 0.5  # seconds between looks at the logs of fits
 
 
-def run(
-    settings: Settings,
-    folder: str | Path,
+def compare(
+    run: Run,
     *,
-    data: str | Path | None = None,
     preset: str = "",
     command: str = "",
     workers: int | None = None,
     progress: Progress = lambda what, done, total: None,
 ) -> Results:
-    """Do the whole comparison, or what is left of it, and return its record."""
-    made = Run(settings, Path(folder), None if data is None else Path(data))
-    finished = made.folder / "results.json"
-    claim(made)
-    if is_done(made):
-        return results.read(finished)
-    workers = workers or cores()
-    made.task.make_data(workers, progress)
-    with pool(workers) as executor:
-        train_all(made, executor, workers, progress)
-        score_all(made, executor, progress)
+    """Do a whole comparison, or what is left of it.
+
+    Args:
+        run: what `runs.begin` returned.
+        preset, command: how it was asked for, for the record.
+        workers: processes; one a core by default.
+        progress: is told what is done, how much of it, and of how much.
+
+    Returns:
+        The record, as it is in RUN/results.json.
+    """
+    if run.is_done():
+        return results.read(run.results_file)
+    count = workers or cores()
+    run.task.make_data(count, progress)
+    with Workers(count, begin=_begin_worker, arguments=(count, extensions.modules())) as pool:
+        train_all(run, pool, progress)
+        score_all(run, pool, progress)
     progress("drawing conclusions", 0, 1)
-    record = conclude(made, preset, command)
-    (made.folder / "explorer.json").unlink(missing_ok=True)  # it is of other results
-    results.write(finished, record)
-    return results.read(finished)
+    record = conclude(run, preset, command)
+    (run.folder / EXPLORER_FILE).unlink(missing_ok=True)  # it shows other results
+    results.write(run.results_file, record)
+    return results.read(run.results_file)
 
 
-def estimate(made: Run, workers: int | None = None) -> float:
-    """Seconds that the rest of a run will take, from a few seconds of trying each part."""
-    s, task = made.settings, made.task
-    every = jobs(s)
-    untrained = sum(job.work for job in every) - made.progress(every)
-    images = max(1, len(made.workshop().symmetries))
+def estimate(run: Run, workers: int | None = None) -> float | None:
+    """Seconds that the rest of a run will take, from a few seconds of trying each part.
+
+    Returns:
+        None where a task has no functions yet to try it with.
+    """
+    s, task = run.settings, run.task
+    batch, one = (task.trial(role) for role in ("train", "held"))
+    if batch is None or one is None:
+        return None
+    untrained = sum(part.work - part.behind(run.folder) for part in parts(s))
+    images = max(1, len(run.workshop.symmetries))
     passes = sum(
         METHODS[name].passes(images, s.committee) * len(chunk)
-        for name in trained(s)
-        for chunk in made.chunks()
-        if not made.is_scored(name, chunk)
+        for name in methods_of(s)
+        for chunk in run.chunks()
+        if not run.is_scored(name, chunk)
     )
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as in the processes
     try:
         making = task.seconds_to_make()
         operator = as_operator(task.network())
-        batch, one = (task.trial(role) for role in ("train", "held"))
         training = seconds(lambda: operator(batch).sum().backward()) / s.batch_size
         with torch.no_grad():
             testing = seconds(lambda: operator(one))
@@ -91,77 +92,69 @@ def estimate(made: Run, workers: int | None = None) -> float:
     return total / min(workers or cores(), cores())
 
 
-# --- processes --------------------------------------------------------------------------------
+# --- in other processes -----------------------------------------------------------------------
 
 
-def train_all(made: Run, executor: ProcessPoolExecutor, workers: int, progress: Progress) -> None:
-    """Every job once those it needs are done, the longest first."""
-    every = jobs(made.settings)
-    total = sum(job.work for job in every)
-    done = {job.name for job in every if made.done(job)}
-    waiting = sorted((j for j in every if j.name not in done), key=lambda j: -j.work)
-    running: dict[Future[None], str] = {}
-    while waiting or running:
-        ready = [j for j in waiting if done.issuperset(j.needs)]
-        for job in ready[: workers - len(running)]:
-            waiting.remove(job)
-            running[executor.submit(_train, made, job)] = job.name
-        progress("training", made.progress(every), total)
-        for future in wait(running, timeout=POLL, return_when=FIRST_COMPLETED).done:
-            future.result()
-            done.add(running.pop(future))
+def _begin_worker(workers: int, modules: tuple[tuple[str, str], ...]) -> None:
+    share_cores(workers)
+    extensions.use_again(modules)
+
+
+def train_all(run: Run, pool: Workers, progress: Progress) -> None:
+    """Every part once those it needs are done, the longest first."""
+    every = parts(run.settings)
+    total = sum(part.work for part in every)
+    done = {part.name for part in every if part.is_done(run.folder)}
+    jobs = [Job(p.name, _train, (run, p), p.needs, p.work) for p in every if p.name not in done]
+
+    def watch() -> None:
+        progress("training", sum(part.behind(run.folder) for part in every), total)
+
+    for _ in pool.completed(jobs, done, watch):
+        pass
     progress("training", total, total)
 
 
-def _train(made: Run, job: Job) -> None:
-    job.run(made.workshop())
+def _train(run: Run, part: Part) -> None:
+    part.train(run.workshop)
 
 
-def score_all(made: Run, executor: ProcessPoolExecutor, progress: Progress) -> None:
+def score_all(run: Run, pool: Workers, progress: Progress) -> None:
     """The profile of every held-out function under every model."""
-    names = trained(made.settings)
-    tasks = [(name, chunk) for chunk in made.chunks() for name in names]
-    missing = [task for task in tasks if not made.is_scored(*task)]
-    running = {executor.submit(_score, made, *task): task for task in missing}
-    functions = len(names) * made.settings.held_out
-    behind = functions - sum(len(chunk) for _, chunk in missing)
-    while running:
-        progress("testing", behind, functions)
-        for future in wait(running, return_when=FIRST_COMPLETED).done:
-            future.result()
-            behind += len(running.pop(future)[1])
-    progress("testing", functions, functions)
+    names = methods_of(run.settings)
+    jobs = [
+        Job(str(run.chunk_file(name, chunk)), _score, (run, name, chunk))
+        for chunk in run.chunks()
+        for name in names
+        if not run.is_scored(name, chunk)
+    ]
+    total = len(names) * run.settings.held_out
+    behind = total - sum(len(job.arguments[2]) for job in jobs)
+    progress("testing", behind, total)
+    for _, functions in pool.completed(jobs):
+        behind += functions
+        progress("testing", behind, total)
+    progress("testing", total, total)
 
 
-def _score(made: Run, name: str, chunk: range) -> None:
-    model = loaded(made, name)
-    data: Samples = Subset(made.held(name), chunk)  # type: ignore[arg-type]
-    size = made.task.scored_at_once
-    parts, misses, predicting, began = [], [], 0.0, time.perf_counter()
+def _score(run: Run, name: str, chunk: range) -> int:
+    """Write the profile of some held-out functions under a method; how many they are."""
+    model = run.model(name)
+    data: Samples = Subset(run.held(name), chunk)  # type: ignore[arg-type]
+    size = run.task.scored_at_once
+    profiles, relative, predicting, began = [], [], 0.0, time.perf_counter()
     before = began
     for i, (error, uncertainty, _) in enumerate(model.scored(data, size)):
         predicting += time.perf_counter() - before
         sample = data[i]
         areas = sample["surface_weights"].numpy() if "surface_weights" in sample else None
-        parts.append(profile(error, uncertainty, made.ladder, areas, made.levels))
-        misses.append(float(np.linalg.norm(error) / sample["u"].double().norm()))
+        profiles.append(profile(error, uncertainty, run.ranks, areas, run.levels))
+        relative.append(float(np.linalg.norm(error) / sample["u"].double().norm()))
         before = time.perf_counter()
-    file = made.chunk_file(name, chunk)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    told: dict[str, Any] = {"predict": predicting, "all": time.perf_counter() - began}
-    told["relative_error"] = misses
-    if isinstance(model.uncertainty, Components):
-        told["explained"] = _explained(model, model.uncertainty, data, size)
-    beside = file.with_suffix(".json")
-    write_text(beside, json.dumps(told))
-    write_profile(file, concatenate(parts))  # last: it marks the chunk as done
-
-
-@torch.no_grad()
-def _explained(model: UQNO, uncertainty: Components, data: Samples, size: int) -> list[float]:
-    """The share of each function's error energy that lies in the subspace of nppc."""
-    shares = [
-        uncertainty.explained(model.base, batch, batch["u"])
-        for _, batch in batches(model.base, data, size)
-    ]
-    return [float(share) for share in torch.cat(shares)]
+    took = time.perf_counter() - began
+    explained = METHODS[name].explained
+    shares = None if explained is None else explained(model, data, size)
+    file = run.chunk_file(name, chunk)
+    ScoringNote(predicting, took, relative, shares).write(file.with_suffix(".json"))
+    write_profile(file, concatenate(profiles))  # last: it marks the chunk as done
+    return len(chunk)

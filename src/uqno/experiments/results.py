@@ -7,34 +7,18 @@ null stands for what does not exist (an infeasible row has no bandwidth).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping
 from math import floor, isfinite, log10
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Final, TypedDict, cast
 
-from uqno.experiments.measuring import Measured
-from uqno.experiments.paper import paper_rows
+from uqno.experiments.scene import Domain
 from uqno.storage import write_text
 
 FORMAT: Final = "uqno results"
 VERSION: Final = 1
 DIGITS, FIELD_DIGITS = 6, 4
-
-LABELS: Final = {
-    "uqno": "UQNO (ours)",
-    "uqno-paper": "UQNO (paper)",
-    "mc-dropout": "MC dropout",
-    "laplace": "Laplace",
-    "nppc": "NPPC",
-    "ensemble": "Deep ensemble",
-    "perturbed-pair": "Perturbed pair",
-    "constant": "Constant",
-    "mean-field": "Mean error field",
-}
-"""Names of the methods in files, and how a person calls them."""
-
 
 Field = list[float] | list[list[float]]
 """Values at the points of a surface, or rows of a grid."""
@@ -45,6 +29,16 @@ class Unit(TypedDict):
 
     symbol: str
     size: float
+
+
+class Look(TypedDict):
+    """How a method is called and drawn, in every table and figure."""
+
+    name: str
+    label: str
+    colour: str
+    marker: str
+    reference: str
 
 
 class Row(TypedDict):
@@ -132,12 +126,15 @@ class PanelMethod(TypedDict):
     calibrated: bool
     error: Field
     radius: Field
-    """Times the scale."""
+    """Scale times uncertainty; the uncertainty itself where it is not calibrated."""
     coverage: float
 
 
 class Panel(TypedDict):
-    """One test function as every method sees it; on a surface, which is its own input."""
+    """One test function as every method sees it; a surface is its own input.
+
+    Truth and prediction of a vector-valued function are shown by their magnitude.
+    """
 
     alpha: float
     delta: float
@@ -145,7 +142,7 @@ class Panel(TypedDict):
     truth: Field
     prediction: Field
     points: list[list[float]] | None
-    """(n, 3) of a surface: along the car, to its side, up."""
+    """(n, 3) of a surface: along, to the side, up."""
     triangles: list[list[int]] | None
     methods: list[PanelMethod]
 
@@ -164,9 +161,28 @@ class Quoted(TypedDict):
     """A number of the paper's own table."""
 
     method: str
+    sampling: str
+    """The rule by which it was calibrated; "none" where it was not."""
     alpha: float
     bandwidth: float | None
     calibration_percentage: float
+
+
+def quoted(
+    method: str,
+    alpha: float,
+    bandwidth: float | None,
+    calibration_percentage: float,
+    sampling: str = "none",
+) -> Quoted:
+    """One cell pair of the paper's table; the percentage as a share."""
+    return Quoted(
+        method=method,
+        sampling=sampling,
+        alpha=alpha,
+        bandwidth=bandwidth,
+        calibration_percentage=calibration_percentage,
+    )
 
 
 class Results(TypedDict):
@@ -175,6 +191,8 @@ class Results(TypedDict):
     format: str
     format_version: int
     task: str
+    title: str
+    """What is predicted from what, a sentence."""
     preset: str
     command: str
     started: str
@@ -186,6 +204,10 @@ class Results(TypedDict):
     points: int
     """Of every held-out function."""
     unit: Unit | None
+    domain: Domain
+    """Where the functions live."""
+    methods: list[Look]
+    """The methods of the run, and others that the paper has numbers of."""
     rows: list[Row]
     ablation: list[Ablated]
     curves: list[Curve]
@@ -196,6 +218,8 @@ class Results(TypedDict):
 
 
 PARTS: Final[dict[str, Any]] = {
+    "domain": Domain,
+    "methods": Look,
     "rows": Row,
     "ablation": Ablated,
     "curves": Curve,
@@ -205,124 +229,8 @@ PARTS: Final[dict[str, Any]] = {
     "paper": Quoted,
     "unit": Unit,
 }
-SINGLE_PARTS: Final = ("panel", "section", "unit")
+SINGLE_PARTS: Final = ("domain", "panel", "section", "unit")
 NUMBERS: Final = ("alpha", "delta", "bandwidth", "bandwidth_in_unit", "calibration_percentage")
-# What records did not have before there were cars.
-ADDED_TO_ROWS: Final = (
-    "bandwidth_in_unit",
-    "area_coverage",
-    "area_percentage",
-    "area_bandwidth",
-    "relative_error",
-)
-ADDED_TO_PANELS: Final = ("points", "triangles")
-
-
-# --- parts ----------------------------------------------------------------------------------
-
-
-def row(
-    method: str,
-    measured: Measured,
-    *,
-    label: str | None = None,
-    unit: Unit | None = None,
-    share_of_variance: float | None = None,
-    relative_error: float | None = None,
-    train_seconds: float | None = None,
-    calibrate_seconds: float | None = None,
-    predict_seconds: float | None = None,
-) -> Row:
-    """A row of the table from what was measured; the label is the method's own by default."""
-    numbers = asdict(measured)
-    del numbers["ranks"]
-    width = measured.bandwidth
-    found = {
-        "method": method,
-        "label": label or LABELS.get(method, method),
-        "bandwidth_in_unit": None if unit is None or width is None else width * unit["size"],
-        "share_of_variance": share_of_variance,
-        "relative_error": relative_error,
-        "train_seconds": train_seconds,
-        "calibrate_seconds": calibrate_seconds,
-        "predict_seconds": predict_seconds,
-        "target": measured.target,
-        **numbers,
-    }
-    return cast(Row, {key: found[key] for key in Row.__annotations__})
-
-
-def ablated(recipes: Mapping[str, tuple[str, Measured]], reference: str) -> list[Ablated]:
-    """{name: (label, measured)} at one (α, δ) → rows; ratio = reference's bandwidth / its own."""
-    if reference not in recipes:
-        raise ValueError(f"reference = {reference!r} must be one of {', '.join(recipes)}")
-    theirs = recipes[reference][1].bandwidth
-    return [
-        Ablated(
-            name=name,
-            label=label,
-            alpha=m.alpha,
-            delta=m.delta,
-            sampling=m.sampling,
-            feasible=m.feasible,
-            bandwidth=m.bandwidth,
-            calibration_percentage=m.calibration_percentage,
-            ratio=theirs / m.bandwidth if theirs is not None and m.bandwidth else None,
-        )
-        for name, (label, m) in recipes.items()
-    ]
-
-
-def curve(method: str, swept: Sequence[Measured]) -> Curve:
-    """The trade-off of one method at one α, from `measuring.sweep`."""
-    return Curve(
-        method=method,
-        alpha=swept[0].alpha,
-        delta=[m.delta for m in swept],
-        bandwidth=[m.bandwidth for m in swept],
-        calibration_percentage=[m.calibration_percentage for m in swept],
-    )
-
-
-def targets(method: str, swept: Sequence[Measured]) -> Targets:
-    """Actual against target of one method at one α, from `measuring.sweep`."""
-    known = [m for m in swept if m.calibration_percentage is not None and m.interval is not None]
-    return Targets(
-        method=method,
-        alpha=swept[0].alpha,
-        target=[m.target for m in known],
-        actual=[cast(float, m.calibration_percentage) for m in known],
-        low=[m.interval[0] for m in known if m.interval is not None],
-        high=[m.interval[1] for m in known if m.interval is not None],
-    )
-
-
-def quoted(task: str) -> list[Quoted]:
-    """The paper's own numbers for this task."""
-    return [
-        Quoted(
-            method=r.method,
-            alpha=r.alpha,
-            bandwidth=r.bandwidth,
-            calibration_percentage=r.calibration_percentage,
-        )
-        for r in paper_rows(task)
-    ]
-
-
-def thinning(nodes: int, most: int) -> int:
-    """The smallest s for which every s-th of `nodes` are at most `most`, both ends among them.
-
-    The record of nine methods at 421 × 421 would be 30 MB, and no figure has so many dots.
-
-    >>> thinning(43, 64), thinning(421, 64)
-    (1, 7)
-    """
-    step = max(1, -(-(nodes - 1) // (most - 1)))
-    while (nodes - 1) % step:
-        step += 1
-    return step
-
 
 # --- files ----------------------------------------------------------------------------------
 
@@ -364,24 +272,8 @@ def read(path: str | Path) -> Results:
             "concludes again from what is trained"
         ) from None
     _check_format(path, content)
-    _complete_older(content)
     _check_parts(path, content)
     return cast(Results, content)
-
-
-def _complete_older(content: dict[str, Any]) -> None:
-    """Add to a record from before there were cars what it says by leaving it out."""
-    if "points" in content:
-        return
-    settings, rows, panel = (content.get(key) for key in ("settings", "rows", "panel"))
-    side = settings.get("tested_at") if isinstance(settings, dict) else None
-    content["points"] = side**2 if isinstance(side, int) else 0
-    content["unit"] = None
-    for row in rows if isinstance(rows, list) else ():
-        if isinstance(row, dict):
-            row |= {key: None for key in ADDED_TO_ROWS if key not in row}
-    if isinstance(panel, dict):
-        panel |= dict.fromkeys(ADDED_TO_PANELS)
 
 
 def _check_format(path: str | Path, content: Any) -> None:

@@ -1,8 +1,8 @@
 """The folder of a run: what is trained and measured, and where it lies.
 
 RUN/settings.json      what was trained; a run that trains otherwise is refused this folder
-RUN/<operator>/…       fits of the operators that methods share      (see methods.py)
-RUN/uncertainty/…           fits of their uncertainties
+RUN/operators/…        fits of the operators that methods share      (see methods/operators.py)
+RUN/uncertainty/…      fits of the methods' uncertainties
 RUN/models/<method>    the models
 RUN/profiles/…         what is kept of the held-out functions, a few dozen a file
 RUN/results.json       written last: a run that has it is done
@@ -10,38 +10,73 @@ RUN/results.json       written last: a run that has it is done
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uqno.conformal.planning import plan
 from uqno.conformal.profile import Profile, concatenate, profile_ranks
 from uqno.experiments import measuring, results
-from uqno.experiments.methods import METHODS, Job, Workshop, epochs_done, needed, sees_more
-from uqno.experiments.presets import OLDER, Settings
+from uqno.experiments.methods import METHODS
 from uqno.experiments.profiles import read_profile
-from uqno.experiments.registry import task_of
-from uqno.experiments.task import Task
+from uqno.experiments.settings import Settings
+from uqno.experiments.task import Identity, Task, task_of, task_type
+from uqno.experiments.workshop import Workshop
 from uqno.model import UQNO
-from uqno.storage import read_json, write_text
-from uqno.types import Samples
+from uqno.storage import read_json, write_json
+from uqno.types import Integers, Samples
 
-CHUNK = 50  # held-out functions a task
+CHUNK = 50  # held-out functions that are scored in one job
 DELTAS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3)
 # Settings that change no trained model: one folder may serve several of them.
 AFTER_TRAINING = ("methods", "ablation", "alphas", "curve_alphas", "delta", "splits")
 
 
 @dataclass(frozen=True)
+class ScoringNote:
+    """What is noted beside the profile of a chunk of held-out functions.
+
+    Args:
+        predict_seconds: time of the predictions.
+        all_seconds: time of predictions and scores.
+        relative_error: ‖u − Ĝ(a)‖ / ‖u‖ of each function.
+        explained: of each function, for a method that gives a subspace (see `Method.explained`).
+    """
+
+    predict_seconds: float
+    all_seconds: float
+    relative_error: list[float]
+    explained: list[float] | None = None
+
+    def write(self, file: Path) -> None:
+        """As JSON."""
+        write_json(file, asdict(self))
+
+    @classmethod
+    def read(cls, file: Path) -> ScoringNote:
+        """What `write` wrote; a ValueError says what to do with a damaged file."""
+        remedy = f"remove it and {file.stem}.npz, and run again"
+        content = read_json(file, remedy)
+        try:
+            return cls(**content)
+        except TypeError as why:
+            raise ValueError(f"{file} is damaged ({why}): {remedy}") from None
+
+
+@dataclass(frozen=True)
 class Run:
-    """Settings, and where they are worked out; data: where functions are, if not at home."""
+    """Settings, and where they are worked out; `begin` makes one and claims its folder.
+
+    Args:
+        settings: of any task.
+        folder: of the run.
+        data: where the functions are; None for the task's own place.
+    """
 
     settings: Settings
     folder: Path
@@ -49,40 +84,44 @@ class Run:
 
     @property
     def task(self) -> Task:
-        """What is compared on; kept by the process, not sent to others with the run."""
+        """What is compared on; each process has its own, it is not sent with the run."""
         return task_of(self.settings, self.folder, self.data)
 
-    # --- training -----------------------------------------------------------------------------
-
+    @property
     def workshop(self) -> Workshop:
+        """Where operators and models are trained."""
         return Workshop(self.task, self.folder)
 
-    def done(self, job: Job) -> bool:
-        """Models are saved last; an operator is done when its last fit is."""
-        kind, name = job.name.split("/", 1)
-        if kind == "model":
-            return (self.folder / "models" / name / "model.json").is_file()
-        return self.progress([job]) >= job.work
+    @property
+    def results_file(self) -> Path:
+        return self.folder / "results.json"
 
-    def progress(self, these: Iterable[Job]) -> int:
-        """Functions times epochs that are behind us."""
-        return sum(
-            work.functions * epochs_done(self.folder / fit)
-            for job in these
-            for fit, work in job.fits.items()
-        )
+    @property
+    def settings_file(self) -> Path:
+        return self.folder / "settings.json"
+
+    def is_done(self) -> bool:
+        """Whether the folder has the results of these very settings."""
+        file = self.results_file
+        return file.is_file() and results.read(file)["settings"] == self.settings.record()
+
+    def model(self, name: str) -> UQNO:
+        """The trained model of a method, read from its folder."""
+        return self.workshop.model(name)
 
     # --- held-out functions -------------------------------------------------------------------
 
     def held(self, name: str) -> Samples:
         """The held-out functions as a method sees them."""
-        return self.task.held(sees_more(needed(METHODS[name], self.settings)[0]))
+        return self.task.held(METHODS[name].base(self.settings).extra_inputs)
 
     def chunks(self) -> list[range]:
+        """The held-out functions, as they are scored together."""
         n = self.settings.held_out
         return [range(i, min(i + CHUNK, n)) for i in range(0, n, CHUNK)]
 
     def chunk_file(self, name: str, chunk: range) -> Path:
+        """The profile of a chunk under a method; its note lies beside it, as .json."""
         return self.folder / "profiles" / name / f"{chunk.start:05d}.npz"
 
     def is_scored(self, name: str, chunk: range) -> bool:
@@ -90,84 +129,135 @@ class Run:
         file = self.chunk_file(name, chunk)
         if not file.is_file():
             return False
-        held = read_profile(file)
-        same_levels = held.area is None or held.area.alphas.tolist() == self.levels
-        return same_levels and np.array_equal(held.ranks, self.ladder)
+        there = read_profile(file)
+        same_levels = there.area is None or there.area.alphas.tolist() == self.levels
+        return same_levels and np.array_equal(there.ranks, self.ranks)
 
     def profile(self, name: str) -> Profile:
+        """All held-out functions under a method, the calibration functions first."""
         return concatenate([read_profile(self.chunk_file(name, c)) for c in self.chunks()])
 
-    def told(self, name: str) -> list[dict[str, Any]]:
-        """What scoring a chunk told beside its profile: seconds, and for nppc `explained`."""
+    def notes(self, name: str) -> list[ScoringNote]:
+        """What was noted beside the profiles of a method, chunk by chunk."""
         files = (self.chunk_file(name, c).with_suffix(".json") for c in self.chunks())
-        return [read_json(file, f"remove it and {file.stem}.npz, and run again") for file in files]
+        return [ScoringNote.read(file) for file in files]
 
     @property
     def levels(self) -> list[float]:
-        """Every α that a row or a figure is of."""
+        """Every α that a row or a figure has."""
         return sorted({*self.settings.alphas, *self.settings.curve_alphas})
 
     @cached_property
-    def ladder(self) -> NDArray[np.int64]:
-        """The ranks that profiles keep: all that any row or figure will ask for."""
+    def ranks(self) -> Integers:
+        """The point ranks that profiles keep: all that any row or figure will ask for."""
         s, points = self.settings, self.task.points
         levels = {(a, d) for a in self.levels for d in (s.delta, *DELTAS)}
         return profile_ranks(points, measuring.ranks_needed(points, s.calibration, sorted(levels)))
 
 
-def is_done(made: Run) -> bool:
-    """Whether the folder has the results of these very settings."""
-    finished = made.folder / "results.json"
-    return finished.is_file() and results.read(finished)["settings"] == made.settings.record()
+# --- claiming a folder ----------------------------------------------------------------------------
 
 
-def claim(made: Run) -> None:
-    """Write down what is trained in the folder; refuse one where something else was."""
-    file = made.folder / "settings.json"
-    wanted, functions = made.settings.record(), made.task.identity()
-    if file.is_file():
-        try:
-            content = json.loads(file.read_text(encoding="utf8"))
-            found = content["settings"]
-        except (ValueError, KeyError, TypeError):
-            raise ValueError(f"{file} is damaged: remove {made.folder} or choose another") from None
+def begin(settings: Settings, folder: str | Path, data: str | Path | None = None) -> Run:
+    """The run of these settings in a folder, which is claimed for what they train.
+
+    Raises:
+        ValueError: something else was trained in the folder, or no band could be calibrated.
+    """
+    run = Run(settings, Path(folder), None if data is None else Path(data))
+    identity = run.task.identity()
+    if run.settings_file.is_file():
+        remedy = f"remove {run.folder} or choose another"
+        _refuse_other(run, read_json(run.settings_file, remedy), identity)
+        return run
+    _refuse_infeasible(run)
+    content = {
+        "task": settings.task,
+        "settings": settings.record(),
+        "started": now(),
+        "split": run.task.split().record(),
+        "data": identity,
+    }
+    write_json(run.settings_file, content)
+    return run
+
+
+def _refuse_other(run: Run, content: Mapping[str, Any], identity: Identity | None) -> None:
+    """Refuse a folder in which other settings or other functions were trained."""
+    try:
+        before, functions = content["settings"], content["data"]
+        task, wanted = content["task"], run.settings.record()
+        source, sha256 = (
+            (None, None) if functions is None else (functions["source"], functions["sha256"])
+        )
         different = {
-            key: (found.get(key, OLDER.get(key)), value)
-            for key, value in wanted.items()
-            if found.get(key, OLDER.get(key)) != value and key not in AFTER_TRAINING
+            key: (before.get(key), wanted.get(key))
+            for key in {**wanted, **before}
+            if before.get(key) != wanted.get(key) and key not in AFTER_TRAINING
         }
-        if different:
-            raise ValueError(
-                f"{made.folder} is a run with other settings (found, wanted): {different}; choose "
-                "another folder with --out, or remove it"
-            )
-        before = content.get("data", {})
-        if functions is not None and before.get("sha256") != functions["sha256"]:
-            raise ValueError(
-                f"{made.folder} is a run on other data, those of {before.get('source')}: choose "
-                "another folder with --out, or give the data with --data"
-            )
-        return
-    _refuse_infeasible(made)
-    content = {"settings": wanted, "started": now(), "split": made.task.split().record()}
-    content |= {} if functions is None else {"data": functions}
-    made.folder.mkdir(parents=True, exist_ok=True)
-    write_text(file, json.dumps(content))
+    except (KeyError, TypeError, AttributeError):
+        raise ValueError(
+            f"{run.settings_file} is damaged: remove {run.folder} or choose another"
+        ) from None
+    if task != run.settings.task:
+        different = {"task": (task, run.settings.task)}
+    if different:
+        raise ValueError(
+            f"{run.folder} is a run with other settings (there, wanted): {different}; choose "
+            "another folder with --out, or remove it"
+        )
+    if identity is not None and sha256 != identity["sha256"]:
+        raise ValueError(
+            f"{run.folder} is a run on other data, those of {source}: choose another folder with "
+            "--out, or give the data with --data"
+        )
 
 
-def _refuse_infeasible(made: Run) -> None:
+def _refuse_infeasible(run: Run) -> None:
     """Say before hours of training that no band could be calibrated after them."""
-    s = made.settings
+    s = run.settings
     for alpha in s.alphas:
-        planned = plan(alpha, s.delta, s.calibration, made.task.points)
+        planned = plan(alpha, s.delta, s.calibration, run.task.points)
         if not planned.feasible:
             raise ValueError(f"{planned} Change calibration, alphas or delta with --set.")
 
 
-def loaded(made: Run, name: str) -> UQNO:
-    """A trained model, read; its training functions are not."""
-    return made.workshop().model(name)
+def reopen(folder: str | Path, data: str | Path | None = None) -> Run | None:
+    """The finished run of a folder, for more to be made of it.
+
+    Args:
+        folder: of the run.
+        data: where its functions are, if not where they were when it was run.
+
+    Returns:
+        The run; None where its models or its functions are gone.
+
+    Raises:
+        ValueError: `data` was given and has other functions, or none.
+    """
+    folder = Path(folder)
+    if not (folder / "settings.json").is_file() or not (folder / "results.json").is_file():
+        return None
+    record = results.read(folder / "results.json")
+    settings = task_type(record["task"]).settings_type.from_record(record["settings"])
+    source = data
+    if data is None:
+        started = read_json(folder / "settings.json", f"remove {folder}, and run again")
+        source = (started.get("data") or {}).get("source")
+    try:
+        run = begin(settings, folder, source)
+        there = run.task.is_made()
+    except (ValueError, OSError):  # its data have gone, or are others now
+        if data is not None:
+            raise
+        return None
+    if data is not None and not there:
+        raise ValueError(f"{data} does not have the functions of the run {folder}")
+    files = [run.folder / "models" / name / "model.json" for name in settings.methods]
+    files += [run.chunk_file(name, c) for name in settings.methods for c in run.chunks()]
+    return run if there and all(file.exists() for file in files) else None
 
 
 def now() -> str:
+    """The time, in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")

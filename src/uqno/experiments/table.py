@@ -1,4 +1,4 @@
-"""Rows of a record → a table of words: one for each (α, δ), the paper's numbers beside ours.
+"""Rows of a record → a table of words: one for each (α, δ), with the paper's own numbers.
 
 Plain data, so that a terminal of 80 columns and a Markdown file show the same.
 """
@@ -72,17 +72,36 @@ COLUMNS: Final[dict[str, Column]] = {
     "calibrate [s]": lambda r, p: number(r["calibrate_seconds"], 2),
     "predict [s]": lambda r, p: number(r["predict_seconds"], 2),
 }
-# And of pressure on surfaces, where areas count beside points.
-SURFACE_COLUMNS: Final[dict[str, Column]] = {
-    "in Pa": lambda r, p: number(r["bandwidth_in_unit"]),
+# And of functions on surfaces, where areas count beside points.
+AREA_COLUMNS: Final[dict[str, Column]] = {
     "area": lambda r, p: percent(r["area_coverage"]),
     "by area": lambda r, p: percent(r["area_percentage"]),
     "area width": lambda r, p: number(r["area_bandwidth"]),
-    "error": lambda r, p: percent(r["relative_error"]),
 }
 NARROW: Final = ("method", "ranks", "bandwidth", "calibrated", "paper", "paper %")
-NARROW_SURFACE: Final = ("method", "ranks", *SURFACE_COLUMNS)
 """Columns that fit a terminal of 80."""
+
+
+def unit_column(results: Results) -> str:
+    """The column of bandwidths in the unit of the functions; nothing for pure numbers."""
+    return "" if results["unit"] is None else f"in {results['unit']['symbol']}"
+
+
+def has_areas(results: Results) -> bool:
+    """Whether functions were measured by area too."""
+    return any(row["area_coverage"] is not None for row in results["rows"])
+
+
+def further_columns(results: Results) -> dict[str, Column]:
+    """What a record says beyond `COLUMNS`: in units, by area, and then how large errors are."""
+    columns: dict[str, Column] = {}
+    if unit_column(results):
+        columns[unit_column(results)] = lambda r, p: number(r["bandwidth_in_unit"])
+    if has_areas(results):
+        columns |= AREA_COLUMNS
+    if columns:
+        columns["error"] = lambda r, p: percent(r["relative_error"])
+    return columns
 
 
 def tables(results: Results) -> tuple[Table, ...]:
@@ -94,13 +113,13 @@ def tables(results: Results) -> tuple[Table, ...]:
 def ordered(results: Results, alpha: float, delta: float) -> list[tuple[Row, Quoted | None]]:
     """The rows of one table in their order, each with the paper's number that belongs to it."""
     rows = [r for r in results["rows"] if (r["alpha"], r["delta"]) == (alpha, delta)]
-    quoted = {q["method"]: q for q in results["paper"] if q["alpha"] == alpha}
-    return [(row, _paper_of(row, quoted)) for row in sorted(rows, key=_order)]
+    quoted = {(q["method"], q["sampling"]): q for q in results["paper"] if q["alpha"] == alpha}
+    return [(row, quoted.get((row["method"], row["sampling"]))) for row in sorted(rows, key=_order)]
 
 
 def _table(results: Results, alpha: float, delta: float) -> Table:
     lines = ordered(results, alpha, delta)
-    columns = COLUMNS if results["unit"] is None else COLUMNS | SURFACE_COLUMNS
+    columns = COLUMNS | further_columns(results)
     return Table(
         title=(
             f"alpha = {alpha:g}, delta = {delta:g}: at least {words.rest(alpha)} of the points "
@@ -118,12 +137,6 @@ def _order(row: Row) -> tuple[bool, bool, float]:
     return not row["calibrated"], width is None, width or 0.0
 
 
-def _paper_of(row: Row, quoted: dict[str, Quoted]) -> Quoted | None:
-    """The paper calibrated UQNO, by its own rule, and showed the others raw."""
-    theirs = row["sampling"] == ("hoeffding" if row["method"] == "uqno-paper" else "none")
-    return quoted.get(row["method"]) if theirs else None
-
-
 def notes(rows: Iterable[Row]) -> Iterable[str]:
     """What does not fit a column: why a row is infeasible, the share that a subspace explains."""
     for row in rows:
@@ -135,16 +148,17 @@ def notes(rows: Iterable[Row]) -> Iterable[str]:
 
 
 def unit_notes(results: Results) -> Iterable[str]:
-    """What bandwidths are in, and what the columns of surfaces say."""
+    """What bandwidths are in, and what the further columns say."""
     if results["unit"] is not None:
         yield (
             f"Bandwidths are in units of {bandwidth_unit(results)}, the standard deviation of the "
             "training functions."
         )
+    if has_areas(results):
         yield (
             "area: the share of the area that the same band covers; by area: the share of "
             "functions of which it covers enough; area width: the bandwidth where the scale is "
-            "found by area; error: ‖u − Ĝ(a)‖ / ‖u‖."
+            "chosen by area; error: ‖u − Ĝ(a)‖ / ‖u‖."
         )
 
 
@@ -217,8 +231,8 @@ def verdict(row: Row) -> str | None:
 
 
 def _verdict(row: Row) -> str:
-    found = verdict(row)
-    return NONE if found is None else f"{percent(row['calibration_percentage'])} {found}"
+    sign = verdict(row)
+    return NONE if sign is None else f"{percent(row['calibration_percentage'])} {sign}"
 
 
 def _correlation(value: float | None) -> str:

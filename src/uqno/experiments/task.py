@@ -1,61 +1,106 @@
-"""What the comparison asks of a task: its functions, its network, and how a function is shown."""
+"""What a comparison asks of a task: its functions, its network, and how a function is shown.
+
+A task is a subclass of `Task` with a name; it is registered by being defined, and is then offered
+by `uqno run`. The tasks of this library are folders beside this file, each with a `task.py`.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, lru_cache
+from importlib import import_module
+from importlib.util import find_spec
 from itertools import pairwise
-from typing import Any, ClassVar
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import ClassVar, TypedDict
 
 import numpy as np
 from torch import Tensor, nn
 
+from uqno import experiments
 from uqno.data.split import Split
-from uqno.experiments.explorer import Domain
-from uqno.experiments.presets import Settings
-from uqno.experiments.results import Unit
+from uqno.experiments.results import Quoted, Unit
+from uqno.experiments.scene import Domain, Scene
+from uqno.experiments.settings import Settings
+from uqno.operators import as_operator
 from uqno.operators.symmetry import Symmetry
-from uqno.types import Array, Progress, Samples
+from uqno.types import Progress, Samples
+
+TASKS: dict[str, type[Task]] = {}
+"""Every task that has been defined, by its name; `known_tasks` looks for those of this library."""
 
 
-@dataclass(frozen=True)
-class Scene:
-    """Where the values of one function are, for pictures.
+class Identity(TypedDict):
+    """What tells the functions of a task from others."""
 
-    thin: a field (*points) → the part of it that is shown, (x, y) on a grid, (n,) on a surface
-    input: thinned as well; None where the input is the surface itself
-    points (n, 3), triangles (t, 3): of a surface; along the car, to its side, up
-    cut_at, cut: coordinates along a line through the function, and a field → its values there
-    """
-
-    thin: Callable[[Array], Array]
-    cut_at: Array
-    cut: Callable[[Array], Array]
-    input: Array | None = None
-    points: Array | None = None
-    triangles: Array | None = None
+    source: str | None
+    """Where they came from; None for those of the task's own."""
+    sha256: str
 
 
 class Task(ABC):
-    """All that differs between one comparison and another."""
+    """All that differs between one comparison and another.
+
+    Args:
+        settings: an instance of `settings_type`.
+        folder: of the run, for what the task wants to keep.
+        data: where functions are; None for the task's own place.
+    """
 
     name: ClassVar[str]
-    settings: Settings
+    """In commands and files."""
+    title: ClassVar[str]
+    """What is predicted from what, a sentence."""
+    settings_type: ClassVar[type[Settings]]
+    presets: ClassVar[Mapping[str, Settings]]
+    """Settings by name; the first is what a command takes by default."""
+    data_help: ClassVar[tuple[str, str]] = ("Where functions are kept.", "data")
+    """What --data is, and its default in words."""
+    quoted: ClassVar[tuple[Quoted, ...]] = ()
+    """The numbers that the paper has for this task."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        name = cls.__dict__.get("name")
+        if name is None:
+            return
+        known = TASKS.get(name)
+        if known is not None and (known.__module__, known.__qualname__) != (
+            cls.__module__,
+            cls.__qualname__,
+        ):
+            raise ValueError(
+                f"there is a task {name!r} already, {known.__module__}.{known.__qualname__}: "
+                "choose another name"
+            )
+        TASKS[name] = cls
+
+    def __init__(self, settings: Settings, folder: Path, data: Path | None = None) -> None:
+        self.settings, self.folder, self.data = settings, folder, data
+
+    @classmethod
+    def preset(cls, name: str | None = None, changes: Iterable[str] = ()) -> Settings:
+        """The settings of a preset, the first by default, with changes `key=value`."""
+        name = next(iter(cls.presets)) if name is None else name
+        if name not in cls.presets:
+            raise ValueError(f"preset {name!r} is not known: choose from {', '.join(cls.presets)}")
+        return cls.presets[name].changed(changes)
 
     # --- functions ----------------------------------------------------------------------------
 
     @property
     @abstractmethod
     def points(self) -> int:
-        """Of every held-out function."""
+        """Points of every held-out function."""
 
     @property
     def unit(self) -> Unit | None:
-        """Of the functions, and what a bandwidth of 1 is in it; None for pure numbers."""
+        """The unit of the functions, and what a bandwidth of 1 is in it; None for pure numbers."""
         return None
 
-    def identity(self) -> dict[str, Any] | None:
+    def identity(self) -> Identity | None:
         """What tells the functions from others, if the settings do not."""
         return None
 
@@ -63,21 +108,25 @@ class Task(ABC):
     def make_data(self, workers: int, progress: Progress) -> None:
         """Make what is missing of the functions."""
 
-    @abstractmethod
     def seconds_to_make(self) -> float:
         """How long one process would take for that, from trying it."""
+        return 0.0
 
     @abstractmethod
     def is_made(self) -> bool:
         """Whether there are functions to look at, without making any."""
 
     @abstractmethod
-    def train(self, ours: bool = False) -> Samples:
-        """Functions to train on, quick to read again and again; with the inputs of ours alone."""
+    def train(self, extra_inputs: bool = False) -> Samples:
+        """Functions to train on, quick to read again and again.
+
+        Args:
+            extra_inputs: with the inputs that the recipe `uqno` alone sees, if the task has any.
+        """
 
     @abstractmethod
-    def held(self, ours: bool = False) -> Samples:
-        """Functions to calibrate and test with, in this order; with the inputs of ours alone."""
+    def held(self, extra_inputs: bool = False) -> Samples:
+        """Functions to calibrate and test with, in this order; see `train`."""
 
     @property
     def total(self) -> int:
@@ -97,28 +146,37 @@ class Task(ABC):
         """The recorded split; the paper's recipe has one half of the training functions for Ĝ."""
         s, order = self.settings, self.order()
         ends = np.cumsum([0, s.train // 2, s.train - s.train // 2, s.calibration, s.test])
-        parts = [tuple(order[a:b]) for a, b in pairwise(ends)]
-        return Split(self.functions, s.seed, *parts)
+        roles = [tuple(order[a:b]) for a, b in pairwise(ends)]
+        return Split(self.functions, s.seed, *roles)
 
     # --- networks -----------------------------------------------------------------------------
 
     @abstractmethod
-    def network(self, dropout: float = 0.0, ours: bool = False) -> nn.Module:
-        """The untrained module that all methods share; for the inputs of ours alone."""
+    def network(self, dropout: float = 0.0, extra_inputs: bool = False) -> nn.Module:
+        """The untrained module that all methods share, with or without extra inputs."""
 
     @property
-    @abstractmethod
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Of the problem, the identity first."""
+        """The symmetries of the problem, the identity first; none by default."""
+        return ()
 
     @property
-    @abstractmethod
     def scored_at_once(self) -> int:
         """Held-out functions in one batch."""
+        return self.settings.batch_size
 
-    @abstractmethod
-    def trial(self, role: str) -> dict[str, Tensor]:
-        """A batch like those to "train" on, or one "held"-out function, to measure times with."""
+    def trial(self, role: str) -> dict[str, Tensor] | None:
+        """A batch like those to "train" on, or one "held"-out function, to measure times with.
+
+        By default of real functions; None where they are not made yet.
+        """
+        if not self.is_made():
+            return None
+        operator = as_operator(self.network())
+        data, count = (
+            (self.train(), self.settings.batch_size) if role == "train" else (self.held(), 1)
+        )
+        return dict(operator.collate([data[0]] * count))
 
     # --- pictures -----------------------------------------------------------------------------
 
@@ -129,4 +187,39 @@ class Task(ABC):
 
     @abstractmethod
     def scene(self, held: int, most: int) -> Scene:
-        """How held-out function `held` is shown, with at most so many nodes a side."""
+        """How held-out function `held` is shown, with at most `most` nodes a side."""
+
+
+@cache
+def _look_for_tasks() -> None:
+    """Import the tasks of this library: every folder here that has a `task.py`."""
+    for found in iter_modules(experiments.__path__, f"{experiments.__name__}."):
+        if found.ispkg and find_spec(f"{found.name}.task") is not None:
+            import_module(f"{found.name}.task")
+
+
+def known_tasks() -> Mapping[str, type[Task]]:
+    """Every task by its name, those of this library and those that have been defined elsewhere."""
+    _look_for_tasks()
+    return TASKS
+
+
+def task_type(name: str) -> type[Task]:
+    """The task of a name.
+
+    Raises:
+        ValueError: there is none of it.
+    """
+    tasks = known_tasks()
+    if name not in tasks:
+        raise ValueError(
+            f"task = {name!r} is not known: expected one of {', '.join(tasks)}; one of your own "
+            "is known once its module has been imported (--use)"
+        )
+    return tasks[name]
+
+
+@lru_cache(maxsize=2)  # a process keeps the functions that it has in memory
+def task_of(settings: Settings, folder: Path, data: Path | None) -> Task:
+    """The task that settings belong to, of a run in `folder`."""
+    return task_type(settings.task)(settings, folder, data)

@@ -29,9 +29,9 @@ Draw = Callable[[Any, Array, Any, Normalize], ScalarMappable]
 
 # More methods than this stand in two rows of the comparison.
 ONE_ROW: Final = 5
-# Inches of a plane and of a car in its frame, with its title.
-PLANE, CAR = (2.6, 2.85), (3.0, 2.25)
-VIEW: Final = (22.0, 215.0)  # elevation and azimuth of the eye: before the car, to its side, above
+# Inches of a plane and of a surface in its frame, with its title.
+PLANE, SURFACE = (2.6, 2.85), (3.0, 2.25)
+VIEW: Final = (22.0, 215.0)  # elevation and azimuth of the eye: before the body, to its side, above
 
 
 def comparison(results: Results) -> Figure | None:
@@ -43,8 +43,8 @@ def comparison(results: Results) -> Figure | None:
     draw, (width, height) = _canvas(panel)
     blocks = 1 if len(methods) <= ONE_ROW else 2
     wide = ceil(len(methods) / blocks)
-    made = sheet(width * (wide + 1) + 1.4, 2 * height * blocks + 0.7)
-    axes = made.subplots(2 * blocks, wide + 1, squeeze=False)
+    figure = sheet(width * (wide + 1) + 1.4, 2 * height * blocks + 0.7)
+    axes = figure.subplots(2 * blocks, wide + 1, squeeze=False)
     for ax in axes.flat:
         ax.set_axis_off()
     norm = _error_scale(methods[0])
@@ -55,13 +55,13 @@ def comparison(results: Results) -> Figure | None:
         _method_maps(draw, axes[row, column], axes[row + 1, column], one, norm)
     largest = float(np.max([m["radius"] for m in methods]))
     unit = results["unit"]
-    _comparison_keys(made, axes, shown, largest, "" if unit is None else f" [{unit['symbol']}]")
-    made.suptitle(
+    _comparison_keys(figure, axes, shown, largest, "" if unit is None else f" [{unit['symbol']}]")
+    figure.suptitle(
         "One test function: radius above, covered points below "
         f"(at least {words.rest(panel['alpha'])} wanted)",
         fontsize=LARGE + 1,
     )
-    return made
+    return figure
 
 
 def _error_scale(first: PanelMethod) -> Normalize:
@@ -89,10 +89,10 @@ def _method_maps(draw: Draw, above: Any, below: Any, one: PanelMethod, norm: Nor
     below.set_title(f"{percent(one['coverage'])} covered", fontsize=SMALL)
 
 
-def _comparison_keys(made: Figure, axes: Array, shown: Any, largest: float, unit: str) -> None:
+def _comparison_keys(figure: Figure, axes: Array, shown: Any, largest: float, unit: str) -> None:
     """One colour bar for all errors and radii, one legend for inside and outside."""
     extend = "max" if largest > shown.norm.vmax else "neither"
-    bar = made.colorbar(shown, ax=axes[:, -1], extend=extend, aspect=30, pad=0.04, shrink=0.9)
+    bar = figure.colorbar(shown, ax=axes[:, -1], extend=extend, aspect=30, pad=0.04, shrink=0.9)
     bar.set_label(f"error and radius{unit}, one scale", fontsize=SMALL)
     bar.ax.tick_params(labelsize=SMALL)
     scientific(bar.ax.yaxis)
@@ -108,7 +108,7 @@ def _canvas(panel: Panel) -> tuple[Draw, tuple[float, float]]:
     """What draws a field of the panel, and the size of its frame."""
     if panel["points"] is None or panel["triangles"] is None:
         return _image, PLANE
-    return Car(np.asarray(panel["points"]), np.asarray(panel["triangles"])), CAR
+    return SurfaceView(np.asarray(panel["points"]), np.asarray(panel["triangles"])), SURFACE
 
 
 def _image(ax: Any, values: Array, colours: Any, norm: Normalize) -> ScalarMappable:
@@ -121,7 +121,7 @@ def _image(ax: Any, values: Array, colours: Any, norm: Normalize) -> ScalarMappa
     return shown
 
 
-class Car:
+class SurfaceView:
     """Draws fields on a surface, seen from before and above: far faces first, near ones over them.
 
     Every vertex keeps its own colour around it, so that a single missed point is seen.

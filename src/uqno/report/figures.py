@@ -19,14 +19,13 @@ from matplotlib.patches import Patch
 
 from uqno.band.plot import INSIDE, LARGE, LINE, OUTSIDE, SMALL
 from uqno.conformal import words
-from uqno.experiments.results import LABELS, Ablated, Quoted, Results, Row
+from uqno.experiments.results import Ablated, Look, Quoted, Results, Row
 from uqno.experiments.table import bandwidth_unit, number
 from uqno.report.comparison import comparison
 from uqno.report.style import (
     EDGE,
     PALE,
     TOP,
-    Look,
     beside,
     look,
     plain,
@@ -40,7 +39,7 @@ from uqno.storage import write_file
 
 DPI: Final = 110
 # Without versions and dates, so that the same figure is the same file.
-NOTHING_SAID: Final[dict[str, dict[str, Any]]] = {"png": {"Software": None}, "svg": {"Date": None}}
+METADATA: Final[dict[str, dict[str, Any]]] = {"png": {"Software": None}, "svg": {"Date": None}}
 
 
 def draw_all(results: Results, folder: str | Path) -> list[Path]:
@@ -56,7 +55,7 @@ def draw_all(results: Results, folder: str | Path) -> list[Path]:
 def save(figure: Figure, stem: Path) -> list[Path]:
     """`stem`.png and `stem`.svg; the same figure gives the same bytes."""
     paths = []
-    for kind in NOTHING_SAID:
+    for kind in METADATA:
         path = stem.with_name(f"{stem.name}.{kind}")
         write_file(path, partial(render, figure, kind=kind))
         paths.append(path)
@@ -66,7 +65,7 @@ def save(figure: Figure, stem: Path) -> list[Path]:
 def render(figure: Figure, to: Any, kind: str) -> None:
     """The figure into a file or stream."""
     with rc_context({"svg.hashsalt": "uqno"}):
-        figure.savefig(to, format=kind, dpi=DPI, metadata=NOTHING_SAID[kind], facecolor="white")
+        figure.savefig(to, format=kind, dpi=DPI, metadata=METADATA[kind], facecolor="white")
 
 
 # --- bandwidth against calibration percentage -----------------------------------------------
@@ -78,26 +77,28 @@ def bandwidths(results: Results) -> Figure | None:
     levels = list(dict.fromkeys((r["alpha"], r["delta"]) for r in rows))
     if not levels:
         return None
-    made = sheet(max(1.2 + 6.4 * len(levels), 9), 8)
-    axes = made.subplots(1, len(levels), sharey=True, squeeze=False)[0]
+    figure = sheet(max(1.2 + 6.4 * len(levels), 9), 8)
+    axes = figure.subplots(1, len(levels), sharey=True, squeeze=False)[0]
     for ax, (alpha, delta) in zip(axes, levels, strict=True):
         here = [r for r in rows if (r["alpha"], r["delta"]) == (alpha, delta)]
         quoted = [q for q in results["paper"] if q["alpha"] == alpha]
         _shade(ax, 1 - delta)
-        _bandwidth_points(ax, here, quoted)
-        _without_bandwidth(ax, here)
+        _bandwidth_points(ax, results, here, quoted)
+        _without_bandwidth(ax, results, here)
         ax.set_title(f"α = {alpha:g}: {words.rest(alpha)} of the points")
         ax.set_xlabel("calibration percentage [%]")
         plain(ax)
     axes[0].set_ylabel(_bandwidth_label(results))
-    made.legend(
-        handles=_bandwidth_keys(rows, [q for q in results["paper"] if q["bandwidth"] is not None]),
+    figure.legend(
+        handles=_bandwidth_keys(
+            results, rows, [q for q in results["paper"] if q["bandwidth"] is not None]
+        ),
         loc="outside lower center",
         ncols=4 if len(levels) > 1 else 3,
         fontsize=SMALL,
         frameon=False,
     )
-    return made
+    return figure
 
 
 def _bandwidth_label(results: Results) -> str:
@@ -115,7 +116,9 @@ def _shade(ax: Any, target: float) -> None:
     ax.margins(y=0.09)
 
 
-def _bandwidth_points(ax: Any, rows: Sequence[Row], quoted: Sequence[Quoted]) -> None:
+def _bandwidth_points(
+    ax: Any, results: Results, rows: Sequence[Row], quoted: Sequence[Quoted]
+) -> None:
     """Raw small and pale, calibrated large, a thin line between them; the paper's hollow."""
     unscaled = {r["method"]: r for r in rows if not r["calibrated"]}
     for row in rows:
@@ -126,52 +129,57 @@ def _bandwidth_points(ax: Any, rows: Sequence[Row], quoted: Sequence[Quoted]) ->
             ends = [(r["calibration_percentage"], r["bandwidth"]) for r in (start, row)]
             ax.plot(*zip(*ends, strict=True), color="#aaaaaa", lw=1, zorder=2)
         kind = "calibrated" if row["calibrated"] else "raw"
-        _point(ax, row, kind)
+        _point(ax, results, row, kind)
     for theirs in quoted:
-        _point(ax, theirs, "paper")
+        _point(ax, results, theirs, "paper")
 
 
-def _point(ax: Any, row: Row | Quoted, kind: str) -> None:
+def _point(ax: Any, results: Results, row: Row | Quoted, kind: str) -> None:
     x, y = row["calibration_percentage"], row["bandwidth"]
     if y is not None:
-        ax.plot(x, y, **_mark(look(row["method"]), kind), zorder=4, clip_on=False)
+        ax.plot(x, y, **_mark(look(results, row["method"]), kind), zorder=4, clip_on=False)
 
 
 def _mark(style: Look, kind: str) -> dict[str, Any]:
     """Marker of a method: calibrated, raw, or the paper's own number."""
-    big = 4 if style.marker == "*" else 0
+    big = 4 if style["marker"] == "*" else 0
     if kind == "paper":
-        return dict(marker=style.marker, ms=12 + big, mfc="none", mec=style.colour, mew=2, ls="")
+        return dict(
+            marker=style["marker"], ms=12 + big, mfc="none", mec=style["colour"], mew=2, ls=""
+        )
     size = 12 if kind == "calibrated" else 8
     return dict(
-        marker=style.marker, ms=size + big, color=style.colour, mec=EDGE, mew=0.8, ls="",
+        marker=style["marker"], ms=size + big, color=style["colour"], mec=EDGE, mew=0.8, ls="",
         alpha=1.0 if kind == "calibrated" else 0.55,
     )  # fmt: skip
 
 
-def _without_bandwidth(ax: Any, rows: Sequence[Row]) -> None:
+def _without_bandwidth(ax: Any, results: Results, rows: Sequence[Row]) -> None:
     """A band without a width, a subspace, stands at the upper edge, with a word."""
     at = ax.get_xaxis_transform()
     for row in rows:
         x = row["calibration_percentage"]
         if row["bandwidth"] is not None or x is None:
             continue
-        ax.plot(x, 0.97, **_mark(look(row["method"]), "raw"), transform=at)
-        side, told = ("left", "   no bandwidth") if x < 0.9 else ("right", "no bandwidth   ")
-        ax.text(x, 0.97, told, transform=at, fontsize=SMALL, va="center", ha=side, color=EDGE)
+        ax.plot(x, 0.97, **_mark(look(results, row["method"]), "raw"), transform=at)
+        side, text = ("left", "   no bandwidth") if x < 0.9 else ("right", "no bandwidth   ")
+        ax.text(x, 0.97, text, transform=at, fontsize=SMALL, va="center", ha=side, color=EDGE)
 
 
-def _bandwidth_keys(rows: Sequence[Row], quoted: Sequence[Quoted]) -> list[Any]:
+def _bandwidth_keys(results: Results, rows: Sequence[Row], quoted: Sequence[Quoted]) -> list[Any]:
     """Every method once, then what the three kinds of marker and the shade mean."""
     labels = {r["method"]: verbatim(r["label"]) for r in reversed(rows)}
     methods = dict.fromkeys(r["method"] for r in rows)
-    keys = [Line2D([], [], label=labels[m], **_mark(look(m), "calibrated")) for m in methods]
+    keys = [
+        Line2D([], [], label=labels[m], **_mark(look(results, m), "calibrated")) for m in methods
+    ]
     for m in dict.fromkeys(q["method"] for q in quoted if q["method"] not in labels):
-        keys.append(Line2D([], [], label=verbatim(LABELS.get(m, m)), **_mark(look(m), "paper")))
+        style = look(results, m)
+        keys.append(Line2D([], [], label=verbatim(style["label"]), **_mark(style, "paper")))
     kinds = {"calibrated": "calibrated", "raw": "raw"}
     kinds |= {"paper": "paper's table"} if quoted else {}
-    grey = Look("#999999", "o")
-    keys += [Line2D([], [], label=told, **_mark(grey, kind)) for kind, told in kinds.items()]
+    grey = Look(name="", label="", colour="#999999", marker="o", reference="")
+    keys += [Line2D([], [], label=text, **_mark(grey, kind)) for kind, text in kinds.items()]
     return [*keys, Patch(color=PALE, label="at least 1 − δ")]
 
 
@@ -183,7 +191,7 @@ def tradeoff(results: Results) -> Figure | None:
     curves = results["curves"]
     if not curves:
         return None
-    made, panels = _method_panels([c["method"] for c in curves])
+    figure, panels = _method_panels([c["method"] for c in curves])
     for method, ax in panels.items():
         own = [c for c in curves if c["method"] == method]
         for curve, (colour, line, marker) in zip(own, shades(len(own)), strict=True):
@@ -191,25 +199,25 @@ def tradeoff(results: Results) -> Figure | None:
             known = np.array([p for p in pairs if None not in p], dtype=float).reshape(-1, 2)
             ax.plot(*known.T, color=colour, ls=line, marker=marker, ms=7, lw=2,
                     label=f"α = {curve['alpha']:g}")  # fmt: skip
-        _finish_curves(ax, verbatim(LABELS.get(method, method)), "calibration percentage [%]")
+        _finish_curves(ax, verbatim(look(results, method)["label"]), "calibration percentage [%]")
         ax.set_yscale("log")  # the widest bands are ten times the others
     shares = [p for c in curves for p in c["calibration_percentage"] if p is not None]
     first = next(iter(panels.values()))
     first.set_ylabel(_bandwidth_label(results))
     first.set_xlim(min(shares, default=0) - 0.03, TOP)
-    _shared_legend(made, panels)
-    return made
+    _shared_legend(figure, panels)
+    return figure
 
 
 def actual_against_target(results: Results) -> Figure | None:
     """Actual against target calibration percentage with exact 95 % intervals, and the diagonal."""
-    found = [t for t in results["targets"] if t["target"]]
-    if not found:
+    known = [t for t in results["targets"] if t["target"]]
+    if not known:
         return None
-    made, panels = _method_panels([t["method"] for t in found])
-    lowest = min(min(t["target"] + t["low"]) for t in found) - 0.01
+    figure, panels = _method_panels([t["method"] for t in known])
+    lowest = min(min(t["target"] + t["low"]) for t in known) - 0.01
     for method, ax in panels.items():
-        own = [t for t in found if t["method"] == method]
+        own = [t for t in known if t["method"] == method]
         ax.fill_between([lowest, TOP], [lowest, TOP], lowest, color="#f0f0f0", lw=0, zorder=0)
         ax.plot([lowest, TOP], [lowest, TOP], color=EDGE, lw=1.2, ls=":", label="actual = target")
         for i, (one, (colour, _, marker)) in enumerate(zip(own, shades(len(own)), strict=True)):
@@ -220,11 +228,11 @@ def actual_against_target(results: Results) -> Figure | None:
             label = f"α = {one['alpha']:g}"
             ax.errorbar(x, y, bars, color=colour, ls="", marker=marker, ms=7, lw=1.6, label=label)
         stretch(ax.yaxis)
-        _finish_curves(ax, verbatim(LABELS.get(method, method)), "target 1 − δ [%]")
+        _finish_curves(ax, verbatim(look(results, method)["label"]), "target 1 − δ [%]")
         ax.set(xlim=(lowest, TOP), ylim=(lowest, TOP))
     next(iter(panels.values())).set_ylabel("calibration percentage [%]")
-    _shared_legend(made, panels)
-    return made
+    _shared_legend(figure, panels)
+    return figure
 
 
 def _method_panels(methods: Sequence[str]) -> tuple[Figure, dict[str, Any]]:
@@ -232,11 +240,11 @@ def _method_panels(methods: Sequence[str]) -> tuple[Figure, dict[str, Any]]:
     names = list(dict.fromkeys(methods))
     wide = min(len(names), 3)
     high = ceil(len(names) / wide)
-    made = sheet(max(1.6 + 5.6 * wide, 8.5), 1.0 + 5.0 * high)
-    axes = made.subplots(high, wide, sharex=True, sharey=True, squeeze=False).ravel()
+    figure = sheet(max(1.6 + 5.6 * wide, 8.5), 1.0 + 5.0 * high)
+    axes = figure.subplots(high, wide, sharex=True, sharey=True, squeeze=False).ravel()
     for ax in axes[len(names) :]:
         ax.set_axis_off()
-    return made, dict(zip(names, axes, strict=False))
+    return figure, dict(zip(names, axes, strict=False))
 
 
 def _finish_curves(ax: Any, title: str, label: str) -> None:
@@ -247,13 +255,13 @@ def _finish_curves(ax: Any, title: str, label: str) -> None:
     ax.tick_params(labelbottom=True)  # there may be no panel below
 
 
-def _shared_legend(made: Figure, panels: dict[str, Any]) -> None:
+def _shared_legend(figure: Figure, panels: dict[str, Any]) -> None:
     keys: dict[str, Any] = {}
     for ax in panels.values():
         handles, labels = ax.get_legend_handles_labels()
         keys |= dict(zip(labels, handles, strict=True))
     one_line = 5 if len(panels) > 1 else 4
-    made.legend(
+    figure.legend(
         keys.values(),
         keys.keys(),
         loc="outside lower center",
@@ -274,8 +282,8 @@ def schematic(results: Results) -> Figure | None:
     x, truth, center, lower, upper = (
         np.array(cut[key]) for key in ("x", "truth", "center", "lower", "upper")
     )
-    made = sheet(9, 4.6)
-    ax = made.subplots()
+    figure = sheet(9, 4.6)
+    ax = figure.subplots()
     ax.fill_between(x, lower, upper, color=INSIDE, lw=0, label="calibrated band")
     ax.plot(x, center, color=LINE, lw=2.5, label="prediction")
     ax.plot(x, truth, color="black", lw=2, ls="--", label="truth")
@@ -288,8 +296,8 @@ def schematic(results: Results) -> Figure | None:
     plain(ax)
     ax.grid(visible=False)
     scientific(ax.yaxis)
-    made.legend(loc="outside lower center", ncols=4, fontsize=SMALL, frameon=False)
-    return made
+    figure.legend(loc="outside lower center", ncols=4, fontsize=SMALL, frameon=False)
+    return figure
 
 
 # --- ablation -------------------------------------------------------------------------------
@@ -302,26 +310,26 @@ def ablation(results: Results) -> Figure | None:
         return None
     levels = list(dict.fromkeys((r["alpha"], r["delta"]) for r in rows))
     most = max(sum((r["alpha"], r["delta"]) == level for r in rows) for level in levels)
-    made = sheet(10.5, 0.6 + (1.2 + 0.55 * most) * len(levels))
-    axes = made.subplots(len(levels), 1, sharex=True, squeeze=False)[:, 0]
+    figure = sheet(10.5, 0.6 + (1.2 + 0.55 * most) * len(levels))
+    axes = figure.subplots(len(levels), 1, sharex=True, squeeze=False)[:, 0]
     widest = max((r["bandwidth"] for r in rows if r["bandwidth"] is not None), default=1.0)
     for ax, level in zip(axes, levels, strict=True):
         own = [r for r in rows if (r["alpha"], r["delta"]) == level]
-        _bars(ax, own, widest)
+        _bars(ax, results, own, widest)
         ax.set_title(f"α = {level[0]:g}, δ = {level[1]:g}", loc="left", fontsize=LARGE)
     axes[-1].set_xlabel("bandwidth (× tighter than the paper's recipe)")
-    return made
+    return figure
 
 
-def _bars(ax: Any, rows: Sequence[Ablated], widest: float) -> None:
-    """One bar a recipe from above; ours in its own colour."""
+def _bars(ax: Any, results: Results, rows: Sequence[Ablated], widest: float) -> None:
+    """One bar a recipe from above; the one with all ingredients in its own colour."""
     for i, row in enumerate(rows):
         width = row["bandwidth"]
-        colour = look("uqno" if row["name"] == "ours" else "uqno-paper").colour
+        colour = look(results, "uqno" if row["name"] == "uqno" else "uqno-paper")["colour"]
         ax.barh(i, width or 0, color=colour, edgecolor=EDGE, lw=0.8, height=0.7)
-        told = "infeasible" if width is None else number(width)
-        told += "" if row["ratio"] is None else f"  ({row['ratio']:.2f} ×)"
-        ax.text((width or 0) + 0.012 * widest, i, told, va="center", fontsize=SMALL)
+        text = "infeasible" if width is None else number(width)
+        text += "" if row["ratio"] is None else f"  ({row['ratio']:.2f} ×)"
+        ax.text((width or 0) + 0.012 * widest, i, text, va="center", fontsize=SMALL)
     ax.set_yticks(range(len(rows)), labels=[verbatim(row["label"]) for row in rows])
     ax.invert_yaxis()
     ax.set_xlim(0, 1.4 * widest)

@@ -21,18 +21,19 @@ from uqno.band.plot import INSIDE, OUTSIDE
 from uqno.conformal import words
 from uqno.experiments import results as records
 from uqno.experiments.explorer import FILE as EXPLORER_FILE
-from uqno.experiments.explorer import Explorer, read_explorer, reopened, write_explorer
-from uqno.experiments.results import LABELS, Quoted, Results, Row
+from uqno.experiments.explorer import Explorer, read_explorer
+from uqno.experiments.results import Quoted, Results, Row
 from uqno.experiments.table import (
     COLUMNS,
-    SURFACE_COLUMNS,
+    further_columns,
+    has_areas,
     notes,
     ordered,
+    unit_column,
     unit_notes,
     verdict,
 )
 from uqno.report import figures, planner
-from uqno.report.style import LOOKS
 from uqno.report.summary import summary
 from uqno.storage import write_text
 from uqno.types import Progress
@@ -72,16 +73,16 @@ SORTED: Final[tuple[tuple[str, str, Key, str], ...]] = (
     ("Predict [s]", "predict [s]", lambda r, p: r["predict_seconds"], "One function"),
 )  # fmt: skip
 
-SORTED_SURFACE: Final[tuple[tuple[str, str, Key, str], ...]] = (
-    ("Bandwidth [Pa]", "in Pa", lambda r, p: r["bandwidth_in_unit"],
-     "Mean radius of the band, in the unit of the functions"),
+SORTED_AREA: Final[tuple[tuple[str, str, Key, str], ...]] = (
     ("Area covered", "area", lambda r, p: r["area_coverage"],
      "By the same band: the mean share of the area instead of the points"),
     ("Functions covered by area", "by area", lambda r, p: r["area_percentage"],
      "The share of test functions covered at 1 − α or more of their area"),
     ("Bandwidth by area", "area width", lambda r, p: r["area_bandwidth"],
-     "Of the band whose scale is found by area instead of by points"),
-    ("Relative error", "error", lambda r, p: r["relative_error"], "‖u − Ĝ(a)‖ / ‖u‖"),
+     "Of the band whose scale is chosen by area instead of by points"),
+)  # fmt: skip
+SORTED_ERROR: Final[tuple[str, str, Key, str]] = (
+    "Relative error", "error", lambda r, p: r["relative_error"], "‖u − Ĝ(a)‖ / ‖u‖",
 )  # fmt: skip
 
 
@@ -99,7 +100,10 @@ def make_report(
     folder = Path(folder)
     record = records.read(folder / "results.json")
     if not (folder / EXPLORER_FILE).is_file():
-        run = reopened(folder, data)
+        from uqno.experiments.exploring import write_explorer  # they need torch
+        from uqno.experiments.runs import reopen
+
+        run = reopen(folder, data)
         if run is not None:
             write_explorer(run, progress)
     path = folder / PAGE_FILE
@@ -117,10 +121,10 @@ def html(results: Results, explorer: Explorer | None, name: str) -> str:
     """The whole page as text."""
     template, style = _part("page.html"), _part("page.css")
     script = "\n".join(_part(f"{name}.js") for name in SCRIPTS)
-    held = {"page": page_data(results, name), "results": results, "explorer": explorer}
+    content = {"page": page_data(results, name), "results": results, "explorer": explorer}
     data = "".join(
         f'<script type="application/json" id="{key}-data">{embedded(value)}</script>\n'
-        for key, value in held.items()
+        for key, value in content.items()
     )
     parts = {
         "<!-- policy -->": _policy(script),
@@ -129,13 +133,13 @@ def html(results: Results, explorer: Explorer | None, name: str) -> str:
         "<!-- script -->": f"<script>{script}</script>",
     }
     # Part after part, each mark once: nothing that was put in is looked at again.
-    made = ""
+    page = ""
     for mark, part in parts.items():
-        before, found, template = template.partition(mark)
-        if not found:
+        before, there, template = template.partition(mark)
+        if not there:
             raise ValueError(f"page.html lacks the mark {mark}")
-        made += before + part
-    return made + template
+        page += before + part
+    return page + template
 
 
 def _part(name: str) -> str:
@@ -143,11 +147,11 @@ def _part(name: str) -> str:
 
 
 def _policy(script: str) -> str:
-    """No request to anywhere, and no script but ours, even if an escape were forgotten."""
-    ours = b64encode(sha256(script.encode("utf8")).digest()).decode("ascii")
+    """No request to anywhere, and no script but this one, even if an escape were forgotten."""
+    digest = b64encode(sha256(script.encode("utf8")).digest()).decode("ascii")
     rules = (
         "default-src 'none'; style-src 'unsafe-inline'; img-src blob: data:; "
-        f"script-src 'sha256-{ours}'"
+        f"script-src 'sha256-{digest}'"
     )
     return f'<meta http-equiv="Content-Security-Policy" content="{rules}">'
 
@@ -174,12 +178,12 @@ def page_data(results: Results, name: str) -> dict[str, Any]:
         "name": name,
         "summary": summary(results),
         "columns": [
-            {"title": title, "help": told, "left": key in ("method", "ranks")}
-            for title, key, _, told in sorted_columns(results)
+            {"title": title, "help": text, "left": key in ("method", "ranks")}
+            for title, key, _, text in sorted_columns(results)
         ],
         "tables": [_table(results, *level) for level in levels],
-        "looks": {method: look.colour for method, look in LOOKS.items()},
-        "labels": LABELS,
+        "looks": {look["name"]: look["colour"] for look in results["methods"]},
+        "labels": {look["name"]: look["label"] for look in results["methods"]},
         "inside": INSIDE,
         "outside": OUTSIDE,
         "maps": {name: _shades(name) for name in ("viridis", "cividis", "bone")},
@@ -207,7 +211,7 @@ def _table(results: Results, alpha: float, delta: float) -> dict[str, Any]:
                 "calibrated": row["calibrated"],
                 "verdict": verdict(row),
                 "cells": [
-                    [_cell(key, row, paper), by(row, paper)]
+                    [_cell(results, key, row, paper), by(row, paper)]
                     for _, key, by, _ in sorted_columns(results)
                 ],
             }
@@ -218,13 +222,22 @@ def _table(results: Results, alpha: float, delta: float) -> dict[str, Any]:
 
 
 def sorted_columns(results: Results) -> tuple[tuple[str, str, Key, str], ...]:
-    return SORTED if results["unit"] is None else SORTED + SORTED_SURFACE
+    """The columns of the page's tables: those of every record, and those that this one has."""
+    further: list[tuple[str, str, Key, str]] = []
+    if results["unit"] is not None:
+        title = f"Bandwidth [{results['unit']['symbol']}]"
+        words_of_unit = "Mean radius of the band, in the unit of the functions"
+        key: Key = lambda r, p: r["bandwidth_in_unit"]  # noqa: E731
+        further.append((title, unit_column(results), key, words_of_unit))
+    if has_areas(results):
+        further += SORTED_AREA
+    return (*SORTED, *further, SORTED_ERROR) if further else SORTED
 
 
-def _cell(key: str, row: Row, paper: Quoted | None) -> str:
+def _cell(results: Results, key: str, row: Row, paper: Quoted | None) -> str:
     if key == "target":
         return words.percent(row["target"])
-    return (COLUMNS | SURFACE_COLUMNS)[key](row, paper)
+    return (COLUMNS | further_columns(results))[key](row, paper)
 
 
 def _shades(name: str) -> list[list[int]]:
@@ -235,12 +248,12 @@ def _shades(name: str) -> list[list[int]]:
 
 def drawn(results: Results) -> list[dict[str, str]]:
     """Every figure of the record as SVG text; a browser makes the PNG."""
-    found = []
+    drawings = []
     for name, draw in figures.FIGURES.items():
         figure = draw(results)
         if figure is None:
             continue
         text = StringIO()
         figures.render(figure, text, "svg")
-        found.append({"name": name, "caption": CAPTIONS.get(name, name), "svg": text.getvalue()})
-    return found
+        drawings.append({"name": name, "caption": CAPTIONS.get(name, name), "svg": text.getvalue()})
+    return drawings

@@ -51,12 +51,12 @@ def needed(alpha: Share, delta: Share) -> Needed:
 
 
 def _curve(functions: list[int], request: Request) -> list[list[int]]:
-    found = []
+    curve = []
     for n in functions:
         m = smallest_count_that(partial(feasible, n, request=request))
         if m is not None and m <= MOST_POINTS:
-            found.append([n, m])
-    return found
+            curve.append([n, m])
+    return curve
 
 
 @lru_cache(maxsize=8)

@@ -1,11 +1,11 @@
-"""One colour and one marker a method, in every figure; colours that all readers tell apart.
+"""The common style of figures: each method in its colour and with its marker, as the record says.
 
-Okabe and Ito's colours, and markers of different shapes for print in grey.
+The methods of this library have Okabe and Ito's colours, which all readers tell apart, and markers
+of different shapes for print in grey.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, ScalarFormatter
 
 from uqno.band.plot import LARGE, SMALL
+from uqno.experiments.results import Look, Results
 from uqno.types import Reals
 
 EDGE, PALE, GRID = "#222222", "#e3f1e6", "#dddddd"
@@ -23,30 +24,13 @@ TOP: Final = 1.0012
 PERCENTAGES: Final = (0, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 1)
 
 
-@dataclass(frozen=True)
-class Look:
-    """How a method is drawn."""
-
-    colour: str
-    marker: str
+OTHER: Final = Look(name="", label="", colour="#bbbbbb", marker="h", reference="")
 
 
-LOOKS: Final = {
-    "uqno": Look("#0072b2", "o"),
-    "uqno-paper": Look("#56b4e9", "s"),
-    "mc-dropout": Look("#d55e00", "^"),
-    "laplace": Look("#009e73", "D"),
-    "nppc": Look("#cc79a7", "v"),
-    "ensemble": Look("#e69f00", "P"),
-    "perturbed-pair": Look("#f0e442", "X"),
-    "constant": Look("#000000", "p"),
-    "mean-field": Look("#888888", "*"),
-}
-OTHER: Final = Look("#bbbbbb", "h")
-
-
-def look(method: str) -> Look:
-    return LOOKS.get(method, OTHER)
+def look(results: Results, method: str) -> Look:
+    """How a method is called and drawn, as the record says."""
+    looks = {one["name"]: one for one in results["methods"]}
+    return looks.get(method) or Look(**{**OTHER, "name": method, "label": method})
 
 
 def verbatim(words: str) -> str:
@@ -67,10 +51,10 @@ def shades(count: int) -> list[tuple[Any, str, str]]:
 
 def sheet(width: float, height: float) -> Figure:
     """An empty figure, in inches; no pyplot, so no global state and no display."""
-    made = Figure(figsize=(width, height), layout="constrained")
-    engine: Any = made.get_layout_engine()
+    figure = Figure(figsize=(width, height), layout="constrained")
+    engine: Any = figure.get_layout_engine()
     engine.set(w_pad=0.08, h_pad=0.08)
-    return made
+    return figure
 
 
 def plain(ax: Any) -> None:

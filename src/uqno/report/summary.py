@@ -6,16 +6,13 @@ Plain sentences for the top of a page; each says what the numbers say, good or b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, TypedDict
+from typing import TypedDict
 
 from uqno.conformal import words
 from uqno.experiments.results import Results, Row
 from uqno.experiments.table import DESIGNS, FAIL, NEAR, PASS, number, percent, verdict
 
-TASKS: Final = {
-    "darcy": "Darcy flow on the unit square: from the permeability a to the pressure u.",
-    "cars": "Cars: from the shape of a car to the pressure on its surface.",
-}
+RECIPE, PAPER_RECIPE = "uqno", "uqno-paper"  # whose bands are told of first, and against which
 
 
 class Point(TypedDict):
@@ -38,54 +35,54 @@ class Summary(TypedDict):
 
 def summary(results: Results) -> Summary:
     """The top of the page, of any record with a calibrated row."""
-    ours = _ours(results)
-    if ours is None:
+    first = _first_row(results)
+    if first is None:
         return Summary(
             headline="No calibrated band", figure="–", caption="This record has no calibrated row.",
             points=[_data(results)],
         )  # fmt: skip
-    headline, figure, caption = _to_remember(results, ours, _recipe(results, ours))
-    points = [_guarantee(results, ours), _data(results), _agreement(results, ours)]
+    headline, figure, caption = _to_remember(results, first, _recipe(results, first))
+    points = [_guarantee(results, first), _data(results), _agreement(results, first)]
     return Summary(headline=headline, figure=figure, caption=caption, points=points)
 
 
-def _ours(results: Results) -> Row | None:
-    """Our method by our ranks at the first α; any calibrated row where there is none."""
+def _first_row(results: Results) -> Row | None:
+    """The recipe of this library at the first α; any calibrated row where there is none."""
     calibrated = [r for r in results["rows"] if r["calibrated"]]
-    own = [r for r in calibrated if r["method"] == "uqno" and r["sampling"] == "grid"]
+    own = [r for r in calibrated if r["method"] == RECIPE and r["sampling"] == "grid"]
     return next(iter(own or calibrated), None)
 
 
-def _recipe(results: Results, ours: Row) -> Row | None:
+def _recipe(results: Results, first: Row) -> Row | None:
     """The paper's recipe at the same level."""
-    level = (ours["alpha"], ours["delta"])
-    found = [
+    level = (first["alpha"], first["delta"])
+    rows = [
         r for r in results["rows"]
-        if r["method"] == "uqno-paper" and r["sampling"] == "hoeffding"
+        if r["method"] == PAPER_RECIPE and r["sampling"] == "hoeffding"
         and (r["alpha"], r["delta"]) == level
     ]  # fmt: skip
-    return found[0] if found else None
+    return rows[0] if rows else None
 
 
-def _to_remember(results: Results, ours: Row, paper: Row | None) -> tuple[str, str, str]:
+def _to_remember(results: Results, first: Row, paper: Row | None) -> tuple[str, str, str]:
     """Headline, figure, caption."""
-    level = f"α = {ours['alpha']:g}, δ = {ours['delta']:g}"
-    width = ours["bandwidth"]
+    level = f"α = {first['alpha']:g}, δ = {first['delta']:g}"
+    width = first["bandwidth"]
     if width is None:
-        reason = ours["reason"] or ""
-        return f"No band of {ours['label']} carries the guarantee here", "–", f"{level}. {reason}"
-    told = f"mean bandwidth {number(width)}{_in_unit(results, ours)}"
+        reason = first["reason"] or ""
+        return f"No band of {first['label']} carries the guarantee here", "–", f"{level}. {reason}"
+    words_of_width = f"mean bandwidth {number(width)}{_in_unit(results, first)}"
     theirs = paper["bandwidth"] if paper else None
-    if theirs is None or ours["method"] != "uqno":
+    if theirs is None or first["method"] != RECIPE:
         why = "" if paper is None else "; the paper's recipe is not feasible with these numbers"
         return "A band with a guarantee, on every new function", number(width), (
-            f"mean bandwidth of {ours['label']}{_in_unit(results, ours)} at {level}{why}."
+            f"mean bandwidth of {first['label']}{_in_unit(results, first)} at {level}{why}."
         )  # fmt: skip
     ratio, side = max(theirs / width, width / theirs), "narrower" if theirs >= width else "wider"
     return (
         f"Our band is {ratio:.1f} times {side} than the paper’s recipe, under the same guarantee",
         f"{ratio:.1f} ×",
-        f"{side} than the paper’s recipe: {told} against {number(theirs)}, at {level}.",
+        f"{side} than the paper’s recipe: {words_of_width} against {number(theirs)}, at {level}.",
     )
 
 
@@ -94,15 +91,15 @@ def _in_unit(results: Results, row: Row) -> str:
     return "" if unit is None else f" ({number(row['bandwidth_in_unit'])} {unit['symbol']})"
 
 
-def _guarantee(results: Results, ours: Row) -> Point:
-    kind = "vertices" if results["task"] == "cars" else "points"
+def _guarantee(results: Results, first: Row) -> Point:
+    kind = "vertices" if results["domain"]["kind"] == "surface" else "points"
     points = f"its {results['points']} {kind}" if results["points"] else f"its {kind}"
     return Point(
         title="What is guaranteed",
         text=(
-            f"With probability at least {words.rest(ours['delta'])}, the band around the "
+            f"With probability at least {words.rest(first['delta'])}, the band around the "
             "prediction of a new function, drawn like the calibration functions, contains the "
-            f"truth at {words.rest(ours['alpha'])} or more of {points}. This holds for any law of "
+            f"truth at {words.rest(first['alpha'])} or more of {points}. This holds for any law of "
             "the functions and any operator, on average over calibration sets; it does not say "
             "which points are missed."
         ),
@@ -112,12 +109,13 @@ def _guarantee(results: Results, ours: Row) -> Point:
 
 def _data(results: Results) -> Point:
     n = results["split"]
-    side = results["settings"].get("tested_at")
-    grid = f" on {side} × {side} nodes" if isinstance(side, int) else ""
+    domain = results["domain"]
+    sides = " × ".join(str(side) for side in domain["nodes"])
+    grid = f" on {sides} nodes" if domain["kind"] == "grid" else ""
     return Point(
         title="For which data",
         text=(
-            f"{TASKS.get(results['task'], results['task'])} {n.get('train')} functions to train, "
+            f"{results['title']} {n.get('train')} functions to train, "
             f"{n.get('calibration')} to calibrate, {n.get('test')} to test{grid}, all drawn from "
             "one law. Other data carry no promise."
         ),
@@ -125,20 +123,20 @@ def _data(results: Results) -> Point:
     )
 
 
-def _agreement(results: Results, ours: Row) -> Point:
+def _agreement(results: Results, first: Row) -> Point:
     """Our own numbers, then how many of all calibrated rows reach their target."""
     verdicts = [(r, verdict(r)) for r in results["rows"] if r["calibrated"]]
     known = [(r, v) for r, v in verdicts if v is not None]
     failed = [r for r, v in known if v == FAIL]
     near = sum(v == NEAR for _, v in known)
-    said = _share(ours)
+    said = _share(first)
     if not known:
         return Point(title="Does the test set agree?", text=said, state="bad")
     reached = f"{len(known) - len(failed)} of {len(known)} calibrated rows of the table reach it"
     reached += f", {near} of them only within the interval." if near else "."
     if failed:
         reached += f" Below it: {_names(failed)}."
-    state = {PASS: "good", NEAR: "near", FAIL: "bad"}[verdict(ours) or FAIL]
+    state = {PASS: "good", NEAR: "near", FAIL: "bad"}[verdict(first) or FAIL]
     answer = {"good": "Yes.", "near": "Yes, within chance.", "bad": "No."}[state]
     return Point(title="Does the test set agree?", text=f"{answer} {said} {reached}", state=state)
 

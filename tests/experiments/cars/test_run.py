@@ -11,16 +11,21 @@ from typer.testing import CliRunner
 from tests.data.test_shapenet import write_set
 from tests.experiments.cars.synthetic_cars import write_cars
 from uqno.cli import app as cli
+from uqno.cli import terminal
 from uqno.conformal import calibrate, coverage
 from uqno.experiments import experiment, measuring, table
+from uqno.experiments.ablation import methods_of
 from uqno.experiments.cars import draw, load, surface
 from uqno.experiments.cars import task as cars
+from uqno.experiments.cars.settings import CarSettings
 from uqno.experiments.cars.task import CarTask, axes_of
-from uqno.experiments.explorer import read_explorer, reopened, unpacked, write_explorer
-from uqno.experiments.methods import METHODS, jobs, needed, trained
-from uqno.experiments.presets import METHODS as NAMES
-from uqno.experiments.presets import CarSettings
-from uqno.experiments.runs import Run, loaded
+from uqno.experiments.explorer import read_explorer
+from uqno.experiments.exploring import write_explorer
+from uqno.experiments.methods import METHODS
+from uqno.experiments.packing import unpacked
+from uqno.experiments.runs import Run, begin, reopen
+from uqno.experiments.settings import ALL_METHODS
+from uqno.experiments.workshop import Part, parts
 from uqno.geometry import Stream, ideal_pressure
 from uqno.geometry.surface import Surface
 from uqno.report import figures, page
@@ -48,12 +53,10 @@ TINY = CarSettings(
 def finished(tmp_path_factory):
     """Every method and the ablation."""
     folder = tmp_path_factory.mktemp("cars")
-    made = Run(TINY, folder / "run", write_cars(folder / "cars.npz", 40))
+    made = begin(TINY, folder / "run", write_cars(folder / "cars.npz", 40))
     told = []
-    record = experiment.run(
-        TINY,
-        made.folder,
-        data=made.data,
+    record = experiment.compare(
+        made,
         preset="tiny",
         command="uqno run cars",
         workers=2,  # a thread each
@@ -74,7 +77,7 @@ def row_of(record, method, sampling, alpha=0.12):
 def test_every_method_has_its_rows(finished):
     _, record, told = finished
     assert (record["task"], record["points"]) == ("cars", 3586)
-    for name in NAMES:
+    for name in ALL_METHODS:
         for alpha in TINY.alphas:
             row = row_of(record, name, "grid", alpha)
             assert row["interval"][1] >= row["target"]
@@ -95,7 +98,7 @@ def test_the_numbers_are_those_of_the_library(finished):
     """Bandwidth and coverage, again, from the model, uqno.calibrate and the recorded splits."""
     made, record, _ = finished
     held = made.held("uqno")
-    scored = [(e, r) for e, r, _ in loaded(made, "uqno").scored(held)]
+    scored = [(e, r) for e, r, _ in made.model("uqno").scored(held)]
     error, uncertainty = (np.array([pair[i] for pair in scored]) for i in (0, 1))
     areas = np.array([held[i]["surface_weights"].numpy() for i in range(len(held))])
     learn, test = measuring.random_splits(18, 12, TINY.splits, TINY.seed)
@@ -133,60 +136,64 @@ def test_no_car_has_two_uses_and_the_seed_chooses(finished):
     assert max(set().union(*roles)) < split["functions"] == 40
     other = CarTask(replace(TINY, seed=1), made.folder, made.data)
     assert list(other.order()) != list(made.task.order())
-    loaded(made, "constant").calibrate(made.task.held(), 0.12, 0.1)  # refuses what it has seen
+    made.model("constant").calibrate(made.task.held(), 0.12, 0.1)  # refuses what it has seen
 
 
 def test_a_car_is_prepared_once(finished, monkeypatch):
     made, _, _ = finished
     task = CarTask(TINY, made.folder, made.data)
-    first = task.train(ours=True)[3]
+    first = task.train(extra_inputs=True)[3]
     monkeypatch.setattr(cars.LatentGrid, "prepare", None)
-    assert task.train(ours=True)[3] is first
+    assert task.train(extra_inputs=True)[3] is first
     assert task.train()[3]["query_neighbours"] is first["query_neighbours"]
 
 
-def test_ours_alone_sees_the_ideal_flow(finished):
+def test_the_recipe_alone_sees_the_ideal_flow(finished):
     made, _, _ = finished
     task = made.task
     body = load(made.data).surface(task.order()[3])
-    features = task.train(ours=True)[3]["features"]
+    features = task.train(extra_inputs=True)[3]["features"]
     np.testing.assert_allclose(features[:, 0], ideal_pressure(body), atol=1e-3)
-    for name in trained(TINY):
-        base = needed(METHODS[name], TINY)[0]
-        hinted = base.startswith(("own", "half-own", "half-hinted"))
-        assert hinted == (name not in NAMES[1:] and name not in ("out-of-fold", "no-deviation"))
+    for name in methods_of(TINY):
+        hinted = METHODS[name].base(TINY).extra_inputs
+        assert hinted == (
+            name not in ALL_METHODS[1:] and name not in ("out-of-fold", "no-deviation")
+        )
         assert ("features" in made.held(name)[0]) == hinted
-        assert loaded(made, name).base.operator.module.feature_channels == hinted
+        assert made.model(name).base.operator.module.feature_channels == hinted
     without = CarTask(replace(TINY, ideal_flow=False), made.folder, made.data)
-    assert "features" not in without.train(ours=True)[3]
+    assert "features" not in without.train(extra_inputs=True)[3]
 
 
-def test_without_the_ideal_flow_ours_is_trained_as_before():
+def test_without_the_ideal_flow_no_operator_has_extra_inputs():
+    def operators(settings):
+        return {part.operator.slug for part in parts(settings) if part.operator}
+
     settings = replace(TINY, ideal_flow=False)
-    names = {job.name for job in jobs(settings)}
-    assert {"operator/symmetric", "operator/symmetric-2", "operator/half-symmetric"} <= names
-    assert not [name for name in names if "own" in name or "inputs" in name or "hinted" in name]
-    plain = {job.name for job in jobs(replace(settings, shifts=(0.0,)))}
-    assert not [name for name in plain if name.startswith("operator/symmetric")]
-    unmoved = {job.name for job in jobs(replace(TINY, shifts=(0.0,)))}
-    assert {"operator/own", "operator/plain", "operator/half-hinted"} <= unmoved
-    assert "operator/symmetric" not in unmoved
+    slugs = operators(settings)
+    assert {"folds-symmetric", "folds-symmetric-2", "half-symmetric"} <= slugs
+    assert not [slug for slug in slugs if "extra-inputs" in slug]
+    assert not [name for name in methods_of(settings) if "extra-inputs" in name]
+    assert not [o for o in operators(replace(settings, shifts=(0.0,))) if "symmetric" in o]
+    unmoved = operators(replace(TINY, shifts=(0.0,)))
+    assert {"folds-extra-inputs", "folds", "half-extra-inputs"} <= unmoved
+    assert "folds-symmetric" not in unmoved
 
 
 def test_a_finished_run_is_read_and_answers_for_other_levels(finished, monkeypatch):
     made, record, _ = finished
-    monkeypatch.setattr(experiment.Job, "run", None)  # nothing is to be trained
-    assert experiment.run(TINY, made.folder, data=made.data) == record
-    assert experiment.uncalibrated(made, 1) == 0
+    monkeypatch.setattr(Part, "train", None)  # nothing is to be trained
+    assert experiment.compare(made) == record
+    assert experiment.estimate(made, 1) == 0
 
 
 def test_a_run_on_other_data_is_refused(finished, tmp_path):
     made, _, _ = finished
     other = write_cars(tmp_path / "other.npz", 40, seed=1)
     with pytest.raises(ValueError, match=r"run on other data, those of .*cars\.npz"):
-        experiment.run(TINY, made.folder, data=other)
+        begin(TINY, made.folder, other)
     with pytest.raises(ValueError, match="other settings"):
-        experiment.run(replace(TINY, latent=(9, 6, 6)), made.folder, data=made.data)
+        begin(replace(TINY, latent=(9, 6, 6)), made.folder, made.data)
 
 
 def test_a_damaged_note_on_scoring_is_named(finished, tmp_path):
@@ -194,16 +201,16 @@ def test_a_damaged_note_on_scoring_is_named(finished, tmp_path):
     (tmp_path / "profiles/uqno").mkdir(parents=True)
     (tmp_path / "profiles/uqno/00000.json").touch()
     with pytest.raises(ValueError, match=r"00000\.json is damaged .*remove it and 00000\.npz"):
-        replace(made, folder=tmp_path).told("uqno")
+        replace(made, folder=tmp_path).notes("uqno")
 
 
 def test_a_report_of_other_data_is_refused(finished, tmp_path):
     made, _, _ = finished
     other = write_cars(tmp_path / "other.npz", 40, seed=1)
     with pytest.raises(ValueError, match="run on other data"):
-        reopened(made.folder, other)
+        reopen(made.folder, other)
     with pytest.raises(ValueError, match=r"nowhere\.npz does not exist"):
-        reopened(made.folder, tmp_path / "nowhere.npz")
+        reopen(made.folder, tmp_path / "nowhere.npz")
 
 
 def test_what_cannot_be_calibrated_is_refused_before_training(tmp_path):
@@ -211,7 +218,7 @@ def test_what_cannot_be_calibrated_is_refused_before_training(tmp_path):
     with pytest.raises(
         ValueError, match=r"12 calibration functions .*at least 49 functions, or delta.*--set"
     ):
-        experiment.run(replace(TINY, delta=0.02), tmp_path / "run", data=file)
+        begin(replace(TINY, delta=0.02), tmp_path / "run", file)
     assert not (tmp_path / "run").exists()
 
 
@@ -227,7 +234,11 @@ def test_the_triangles_of_a_surface_are_in_its_fingerprint(tmp_path):
 def test_tables_and_summary_name_the_unit(finished):
     _, record, _ = finished
     first, _ = table.tables(record)
-    assert set(table.NARROW_SURFACE) < set(first.columns)
+    assert {"in Pa", "by area", "error"} == set(table.further_columns(record)) - {
+        "area",
+        "area width",
+    }
+    assert set(table.further_columns(record)) < set(first.columns)
     assert any("the standard deviation of the training" in note for note in first.notes)
     text = table.markdown(record)
     assert text.startswith("# Cars, preset tiny")
@@ -240,7 +251,7 @@ def test_tables_and_summary_name_the_unit(finished):
 
 def test_the_explorer_has_surfaces(finished):
     made, _, _ = finished
-    found = read_explorer(write_explorer(made, shown=3))
+    found = read_explorer(write_explorer(made, count=3))
     assert found["domain"] == {"kind": "surface", "nodes": [3586], "unit": "Pa"}
     fields = found["fields"]
     data, packed = made.task.held(), load(made.data)
@@ -262,7 +273,7 @@ def test_the_explorer_has_surfaces(finished):
 def test_the_report_and_the_surface_panel_are_drawn(finished, tmp_path):
     """Of two methods: figures of nine take their time."""
     made, record, _ = finished
-    assert reopened(made.folder, None) == replace(made, data=made.data.resolve())
+    assert reopen(made.folder, None) == replace(made, data=made.data.resolve())
     few = {**record, "panel": {**record["panel"], "methods": record["panel"]["methods"][:2]}}
     few |= {part: record[part][:2] for part in ("ablation", "curves", "targets")}
     write_page(few, read_explorer(made.folder / "explorer.json"), tmp_path / "page.html", "cars")
@@ -283,7 +294,7 @@ def test_the_command_line_shows_what_is_done(finished, monkeypatch):
         )
     ]
     monkeypatch.setattr(page, "make_report", lambda *_, **__: [])
-    monkeypatch.setattr(cli.out, "width", 80)
+    monkeypatch.setattr(terminal.out, "width", 80)
     arguments = ["run", "cars", *changes, "--data", str(made.data), "--out", str(made.folder)]
     done = CliRunner().invoke(cli.app, arguments)
     assert done.exit_code == 0, done.output
@@ -298,7 +309,7 @@ def test_a_car_from_a_file_to_paraview(finished, tmp_path):
     """`uqno predict` of a file with triangles writes a surface that VTK reads back."""
     pyvista = pytest.importorskip("pyvista")
     made, _, _ = finished
-    model, held = loaded(made, "uqno"), made.held("uqno")
+    model, held = made.model("uqno"), made.held("uqno")
     model.calibrate(held, 0.12, 0.1)
     model.save(tmp_path / "model")
     body = load(made.data).surface(made.task.order()[TINY.train])
@@ -339,21 +350,21 @@ def test_a_missing_set_and_too_few_cars_are_named_with_the_remedy(tmp_path, monk
     with pytest.raises(ValueError, match=r"cars\.npz is missing.*uqno data cars.*--data"):
         cars.cars_of.__wrapped__(None)
     with pytest.raises(ValueError, match=r"nowhere\.npz does not exist; make it with"):
-        experiment.run(TINY, tmp_path / "run", data=tmp_path / "nowhere.npz")
+        begin(TINY, tmp_path / "run", tmp_path / "nowhere.npz")
     few = write_cars(tmp_path / "few.npz", 5)
     with pytest.raises(ValueError, match=r"has 5 cars, but .*16 \+ 12 \+ 6 = 34.*--set"):
-        experiment.run(TINY, tmp_path / "run", data=few)
+        begin(TINY, tmp_path / "run", few)
     assert not (tmp_path / "run").exists()
 
 
-def test_ours_is_the_mean_over_operators_and_places(finished):
+def test_the_recipe_is_the_mean_over_operators_and_places(finished):
     made, _, _ = finished
-    sample, ours = made.held("uqno")[0], loaded(made, "uqno")
-    operators, places = (ours.base.operator, *ours.base.others), ours.base.symmetries
+    sample, model = made.held("uqno")[0], made.model("uqno")
+    operators, places = (model.base.operator, *model.base.others), model.base.symmetries
     assert (len(operators), len(places)) == (TINY.committee, len(TINY.shifts))
     with torch.no_grad():
         answers = [o(o.collate([g.apply(sample)])) for o in operators for g in places]
-    assert np.allclose(ours.uncalibrated(sample).center, torch.stack(answers).mean(0), rtol=1e-5)
+    assert np.allclose(model.uncalibrated(sample).center, torch.stack(answers).mean(0), rtol=1e-5)
 
 
 def test_a_car_without_an_ideal_flow_is_named_with_the_remedy(tmp_path, monkeypatch):

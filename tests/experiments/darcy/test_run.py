@@ -13,11 +13,12 @@ import pytest
 
 from uqno.conformal import calibrate, coverage
 from uqno.experiments import experiment, measuring, results
-from uqno.experiments.ablation import ladder
-from uqno.experiments.methods import METHODS, Workshop, jobs, trained
-from uqno.experiments.presets import METHODS as NAMES
-from uqno.experiments.presets import DarcySettings
-from uqno.experiments.runs import Run, loaded
+from uqno.experiments.ablation import methods_of, steps
+from uqno.experiments.darcy.settings import DarcySettings
+from uqno.experiments.methods import METHODS, SharedOperator
+from uqno.experiments.runs import Run, begin
+from uqno.experiments.settings import ALL_METHODS
+from uqno.experiments.workshop import Part, Workshop, parts
 
 TINY = DarcySettings(
     train=64,
@@ -41,22 +42,21 @@ def finished(tmp_path_factory):
     """Every method and the ablation, in two processes."""
     folder = tmp_path_factory.mktemp("run")
     told = []
-    record = experiment.run(
-        TINY,
-        folder / "run",
-        data=folder / "data",
+    run = begin(TINY, folder / "run", folder / "data")
+    record = experiment.compare(
+        run,
         preset="tiny",
         command="uqno run darcy",
         workers=2,
         progress=lambda *what: told.append(what),
     )
-    return Run(TINY, folder / "run", folder / "data"), record, told
+    return run, record, told
 
 
 def test_every_method_has_its_rows(finished):
     _, record, _ = finished
     rows = {(r["method"], r["calibrated"], r["alpha"], r["sampling"]) for r in record["rows"]}
-    for name in NAMES:
+    for name in ALL_METHODS:
         for alpha in TINY.alphas:
             assert (name, True, alpha, "grid") in rows
             assert ((name, False, alpha, "none") in rows) is METHODS[name].raw
@@ -83,7 +83,7 @@ def test_a_subspace_has_no_bandwidth(finished):
 def test_the_numbers_are_those_of_the_library(finished):
     """The bandwidth of a row, again, from the model, uqno.calibrate and the recorded splits."""
     made, record, _ = finished
-    model = loaded(made, "uqno-paper")
+    model = made.model("uqno-paper")
     scored = [(e, r) for e, r, _ in model.scored(made.task.held())]
     error, uncertainty = (np.array([pair[i] for pair in scored]) for i in (0, 1))
     learn, test = measuring.random_splits(130, 60, TINY.splits, TINY.seed)
@@ -104,15 +104,15 @@ def test_the_numbers_are_those_of_the_library(finished):
 def test_the_ablation_goes_from_the_paper_to_ours(finished):
     _, record, _ = finished
     names = [row["name"] for row in record["ablation"] if row["alpha"] == 0.1]
-    assert names == [name for name, *_ in ladder(TINY)]
+    assert names == [step.name for step in steps(TINY)]
     by_name = {row["name"]: row for row in record["ablation"] if row["alpha"] == 0.1}
     (ours,) = [
         r for r in record["rows"] if r["method"] == "uqno" and r["alpha"] == 0.1 and r["calibrated"]
     ]
-    assert by_name["ours"]["bandwidth"] == ours["bandwidth"]
+    assert by_name["uqno"]["bandwidth"] == ours["bandwidth"]
     assert not by_name["paper"]["feasible"]  # 361 points are too few for Hoeffding's bound
     expected = by_name["grid"]["bandwidth"] / ours["bandwidth"]
-    assert by_name["ours"]["ratio"] == pytest.approx(expected, rel=1e-5)
+    assert by_name["uqno"]["ratio"] == pytest.approx(expected, rel=1e-5)
 
 
 def test_calibration_and_test_functions_are_not_trained_on(finished):
@@ -121,8 +121,8 @@ def test_calibration_and_test_functions_are_not_trained_on(finished):
     roles = [set(split[role]) for role in ("base", "residual", "calibration", "test")]
     assert sum(map(len, roles)) == len(set().union(*roles)) == 64 + 130
     held = made.task.held()
-    for name in trained(TINY):
-        loaded(made, name).calibrate(held, 0.1, 0.02)  # refuses what it has seen
+    for name in methods_of(TINY):
+        made.model(name).calibrate(held, 0.1, 0.02)  # refuses what it has seen
 
 
 def test_progress_reaches_the_end_of_every_stage(finished):
@@ -134,31 +134,31 @@ def test_progress_reaches_the_end_of_every_stage(finished):
 
 def test_a_finished_run_is_read(finished, monkeypatch):
     made, record, _ = finished
-    monkeypatch.setattr(experiment, "pool", None)  # nothing is to be computed
-    assert experiment.run(TINY, made.folder, data=made.data) == record
+    monkeypatch.setattr(experiment, "Workers", None)  # nothing is to be computed
+    assert experiment.compare(made) == record
 
 
 def test_a_finished_run_answers_for_other_levels_without_training(finished, monkeypatch):
     made, record, _ = finished
     asked = replace(TINY, alphas=(0.2,), methods=("uqno-paper", "constant"), ablation=False)
-    monkeypatch.setattr(experiment.Job, "run", None)  # nothing is to be trained
-    other = experiment.run(asked, made.folder, data=made.data, workers=1)
+    monkeypatch.setattr(Part, "train", None)  # nothing is to be trained
+    other = experiment.compare(begin(asked, made.folder, made.data), workers=1)
     assert {row["alpha"] for row in other["rows"]} == {0.2}
-    again = experiment.run(TINY, made.folder, data=made.data, workers=1)
+    again = experiment.compare(made, workers=1)
     assert again["rows"][1]["bandwidth"] == record["rows"][1]["bandwidth"]
 
 
 def test_another_run_in_the_same_folder_is_refused(finished):
     made, _, _ = finished
     with pytest.raises(ValueError, match=r"'epochs': \(1, 2\).*another folder"):
-        experiment.run(replace(TINY, epochs=2), made.folder, data=made.data)
+        begin(replace(TINY, epochs=2), made.folder, made.data)
 
 
 def test_the_estimate_falls_as_the_run_goes_on(finished, tmp_path):
     made, _, _ = finished
     fresh = Run(TINY, tmp_path / "run", tmp_path / "data")
-    assert experiment.uncalibrated(fresh, 1) > 0
-    assert experiment.uncalibrated(made, 1) == 0
+    assert experiment.estimate(fresh, 1) > 0
+    assert experiment.estimate(made, 1) == 0
 
 
 def test_two_stores_where_the_test_is_finer(tmp_path):
@@ -176,17 +176,17 @@ def test_two_stores_where_the_test_is_finer(tmp_path):
     np.testing.assert_array_equal(same.task.held()[7]["u"], held[7]["u"])
 
 
-def test_jobs_cover_what_methods_need():
-    every = {job.name: job for job in jobs(DarcySettings())}
-    for job in every.values():
-        assert set(job.needs) <= set(every)
-    assert every["operator/plain"].fits == {
-        "plain/fold-0": (1000, 25),
-        "plain/fold-1": (1000, 25),
-        "plain/final": (2000, 25),
+def test_parts_cover_what_methods_need():
+    every = {part.name: part for part in parts(DarcySettings())}
+    for part in every.values():
+        assert set(part.needs) <= set(every)
+    assert every["operator folds"].fits == {
+        "operators/folds/fold-0": (1000, 25),
+        "operators/folds/fold-1": (1000, 25),
+        "operators/folds/final": (2000, 25),
     }
-    assert "model/no-deviation" not in {
-        job.name for job in jobs(replace(DarcySettings(), ablation=False))
+    assert "model no-deviation" not in {
+        part.name for part in parts(replace(DarcySettings(), ablation=False))
     }
 
 
@@ -197,58 +197,60 @@ def test_the_ablation_shows_models_that_are_trained_and_differ(symmetric, deviat
     settings = replace(
         DarcySettings(), symmetric=symmetric, deviation=deviation, committee=committee
     )
-    steps = ladder(settings)
-    made_of = [(model, ranks) for *_, model, ranks in steps]
-    assert len(set(made_of)) == len(steps)
-    shown = {model for model, _ in made_of}
-    assert shown <= set(trained(settings)) <= shown | set(settings.methods)
-    names = [name for name, *_ in steps]
+    rows = steps(settings)
+    bands = [(step.method, step.sampling) for step in rows]
+    assert len(set(bands)) == len(rows)
+    shown = {step.method for step in rows}
+    assert shown <= set(methods_of(settings)) <= shown | set(settings.methods)
+    names = [step.name for step in rows]
     assert len(set(names)) == len(names)
     assert ("symmetries" in names) == symmetric
-    (ours,) = [step for step in steps if step[0] == "ours"]
-    assert ours[1].endswith(": ours")
+    (last,) = [step for step in rows if step.name == "uqno"]
+    assert last.label.endswith(": ours")
 
 
 def test_without_symmetries_operators_that_differ_in_them_are_trained_once():
     settings = replace(DarcySettings(), symmetric=False, committee=3)
-    every = {job.name: job for job in jobs(settings)}
-    assert not [name for name in every if name.startswith("operator/") and "symmetric" in name]
-    committee = tuple(f"operator/plain{k}" for k in ("", "-2", "-3"))
-    assert every["model/uqno"].needs == committee
-    assert every["model/nppc"].needs == committee[:1]
+    every = {part.name: part for part in parts(settings)}
+    assert not [part for part in every.values() if part.operator and part.operator.symmetric]
+    committee = tuple(f"operator folds{k}" for k in ("", "-2", "-3"))
+    assert every["model uqno"].needs == committee
+    assert every["model nppc"].needs == committee[:1]
 
 
 def test_networks_of_errors_have_epochs_of_their_own(tmp_path):
     settings = replace(
         TINY, epochs=4, uncertainty_share=0.5, methods=("uqno-paper", "ensemble"), ablation=False
     )
-    every = {job.name: job for job in jobs(settings)}
-    assert every["model/uqno-paper"].fits == {"uncertainty/uqno-paper/uncertainty": (32, 2)}
-    assert {work.epochs for work in every["model/ensemble"].fits.values()} == {4}
-    made = Run(settings, tmp_path / "run", tmp_path / "data")
-    made.task.make_data(1, lambda *what: None)
-    for name in ("operator/half", "model/uqno-paper"):
-        assert not made.done(every[name])
-        every[name].run(made.workshop())
-        assert made.done(every[name])
-        assert made.progress([every[name]]) == every[name].work
+    every = {part.name: part for part in parts(settings)}
+    assert every["model uqno-paper"].fits == {"uncertainty/uqno-paper/uncertainty": (32, 2)}
+    assert {fit.epochs for fit in every["model ensemble"].fits.values()} == {4}
+    run = Run(settings, tmp_path / "run", tmp_path / "data")
+    run.task.make_data(1, lambda *what: None)
+    for name in ("operator half", "model uqno-paper"):
+        part = every[name]
+        assert not part.is_done(run.folder)
+        part.train(run.workshop)
+        assert part.is_done(run.folder)
+        assert part.behind(run.folder) == part.work
 
 
-def test_two_seeds_give_two_operators(tmp_path):
-    made = Run(replace(TINY, methods=("uqno-paper",)), tmp_path / "run", tmp_path / "data")
-    made.task.make_data(1, lambda *what: None)
-    workshop = Workshop(made.task, tmp_path / "a")
-    first, other = workshop.single("half-symmetric"), workshop.single("half-symmetric-2")
-    weights = [next(o.parameters()).detach() for o in (first, other)]
+def test_two_numbers_give_two_operators(tmp_path):
+    run = Run(replace(TINY, methods=("uqno-paper",)), tmp_path / "run", tmp_path / "data")
+    run.task.make_data(1, lambda *what: None)
+    workshop = Workshop(run.task, tmp_path / "a")
+    both = [workshop.operator(SharedOperator("half", symmetric=True, number=k)) for k in (1, 2)]
+    weights = [next(operator.parameters()).detach() for operator in both]
     assert not np.allclose(*weights)
 
 
 SCRIPT = """
 import sys
 from uqno.experiments import experiment
-from tests.experiments.test_experiment import KILLED
+from uqno.experiments.runs import begin
+from tests.experiments.darcy.test_run import KILLED
 if __name__ == "__main__":
-    experiment.run(KILLED, sys.argv[1], data=sys.argv[2], workers=2)
+    experiment.compare(begin(KILLED, sys.argv[1], sys.argv[2]), workers=2)
 """
 KILLED = replace(TINY, methods=("uqno-paper", "constant"), ablation=False, epochs=3)
 
@@ -258,8 +260,9 @@ def test_a_killed_run_goes_on_to_the_same_results(tmp_path):
     script = tmp_path / "go.py"
     script.write_text(SCRIPT)
     command = [sys.executable, str(script), str(tmp_path / "run"), str(tmp_path / "data")]
-    environment = {**os.environ, "PYTHONPATH": os.getcwd()}
-    for marker in ("half/log.csv", "models/constant/model.json"):
+    paths = os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": paths}
+    for marker in ("operators/half/log.csv", "models/constant/model.json"):
         process = subprocess.Popen(command, env=environment, start_new_session=True)
         until = time.monotonic() + 120
         while not (tmp_path / "run" / marker).exists():
@@ -269,8 +272,10 @@ def test_a_killed_run_goes_on_to_the_same_results(tmp_path):
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     assert not (tmp_path / "run" / "results.json").exists()
-    resumed = experiment.run(KILLED, tmp_path / "run", data=tmp_path / "data", workers=2)
-    alone = experiment.run(KILLED, tmp_path / "alone", data=tmp_path / "data", workers=2)
+    resumed, alone = (
+        experiment.compare(begin(KILLED, tmp_path / name, tmp_path / "data"), workers=2)
+        for name in ("run", "alone")
+    )
     timed = ("train_seconds", "calibrate_seconds", "predict_seconds")
     for one, other in zip(resumed["rows"], alone["rows"], strict=True):
         assert {k: v for k, v in one.items() if k not in timed} == {

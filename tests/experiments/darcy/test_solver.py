@@ -152,5 +152,6 @@ def test_the_solver_needs_no_torch():
     import subprocess
     import sys
 
-    check = "import sys, uqno.experiments.darcy.solver, uqno.experiments.darcy.generation; assert 'torch' not in sys.modules"
+    modules = "uqno.experiments.darcy.solver, uqno.experiments.darcy.generation"
+    check = f"import sys, {modules}; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", check], check=True)

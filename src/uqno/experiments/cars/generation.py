@@ -17,7 +17,6 @@ import platform
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +30,8 @@ from uqno import __version__
 from uqno.data.arrays import read_arrays
 from uqno.experiments.cars import bodies, shapes, solver
 from uqno.experiments.cars.case import Flow
-from uqno.storage import read_json, write_file, write_text
+from uqno.experiments.jobs import Job, Workers
+from uqno.storage import read_json, write_json, write_npz
 
 log = logging.getLogger(__name__)
 
@@ -70,14 +70,14 @@ class Folder:
             raise ValueError(
                 f"{path} is no folder of cars: it has no set.json; make one with uqno data cars"
             )
-        told = read_json(file, "choose another folder")
-        if told.get("version") != RECIPE_VERSION:
+        content = read_json(file, "choose another folder")
+        if content.get("version") != RECIPE_VERSION:
             raise ValueError(
-                f"{path} was made by recipe version {told.get('version')}, this library makes "
+                f"{path} was made by recipe version {content.get('version')}, this library makes "
                 f"version {RECIPE_VERSION}: choose another folder"
             )
         try:
-            return Folder(path, int(told["seed"]), Flow(**told["settings"]))
+            return Folder(path, int(content["seed"]), Flow(**content["settings"]))
         except (KeyError, TypeError, ValueError) as why:
             raise ValueError(f"{file} is damaged ({why}): choose another folder") from None
 
@@ -86,21 +86,21 @@ class Folder:
         """The folder, made if it is not there, refused if it holds other cars."""
         wanted = Folder(path, seed, settings)
         if not (path / "set.json").exists():
-            told = {"version": RECIPE_VERSION, "seed": seed, "settings": settings.record()}
-            _write_json(path / "set.json", told)
-        found = Folder.open(path)
-        if found != wanted:
+            content = {"version": RECIPE_VERSION, "seed": seed, "settings": settings.record()}
+            write_json(path / "set.json", content, indent=1)
+        there = Folder.open(path)
+        if there != wanted:
             raise ValueError(
-                f"{path} holds cars of seed {found.seed} and {found.settings}, not of seed {seed} "
+                f"{path} holds cars of seed {there.seed} and {there.settings}, not of seed {seed} "
                 f"and {settings}; choose another folder"
             )
-        return found
+        return there
 
     def decided(self) -> dict[int, bool]:
         """Which indices are known, and whether they have a car."""
-        kept = {int(file.stem): True for file in self.path.glob("cars/*.npz") if _is_index(file)}
-        lost = {int(f.stem): False for f in self.path.glob("refused/*.json") if _is_index(f)}
-        return {**lost, **kept}
+        cars = {int(file.stem): True for file in self.path.glob("cars/*.npz") if _is_index(file)}
+        refused = {int(f.stem): False for f in self.path.glob("refused/*.json") if _is_index(f)}
+        return {**refused, **cars}
 
     def accepted(self, count: int) -> list[int]:
         """The indices of the first `count` cars; a ValueError if they are not all made."""
@@ -140,23 +140,17 @@ class Folder:
     def write(self, index: int, car: Car) -> None:
         """Put a car in place, whole."""
         report = np.frombuffer(json.dumps(car.report).encode("utf8"), dtype=np.uint8)
-
-        def save(aside: Path) -> None:
-            with aside.open("wb") as file:
-                np.savez_compressed(
-                    file, parameters=car.parameters, pressure=car.pressure, report=report
-                )
-
-        write_file(self._car(index), save)
+        arrays = {"parameters": car.parameters, "pressure": car.pressure, "report": report}
+        write_npz(self._car(index), arrays, compressed=True)
 
     def refuse(self, index: int, reason: str) -> None:
         """Record why an index has no car."""
-        _write_json(self.path / "refused" / f"{index:06d}.json", {"reason": reason})
+        write_json(self.path / "refused" / f"{index:06d}.json", {"reason": reason}, indent=1)
 
     def software(self) -> dict[str, str]:
         """Versions that made the set: this library's, and OpenFOAM's as the cars tell."""
-        made = sorted(i for i, kept in self.decided().items() if kept)
-        versions = {str(self.read(i).report["openfoam"]) for i in made}
+        cars = sorted(i for i, is_car in self.decided().items() if is_car)
+        versions = {str(self.read(i).report["openfoam"]) for i in cars}
         return {
             "uqno": __version__,
             "numpy": np.__version__,
@@ -198,42 +192,38 @@ def generate_cars(
     """
     if count < 1 or workers < 1:
         raise ValueError(f"count and workers must be at least 1, got {count} and {workers}")
-    kept = Folder(Path(folder), seed, settings or Flow())
-    if plan(kept.decided(), count)[1]:  # before anything is written
+    cars = Folder(Path(folder), seed, settings or Flow())
+    if plan(cars.decided(), count)[1]:  # before anything is written
         solver.find_openfoam()
-    kept = Folder.begin(kept.path, kept.seed, kept.settings)
-    with _alone(kept.path):
-        cases = kept.path / "cases"
+    cars = Folder.begin(cars.path, cars.seed, cars.settings)
+    with _alone(cars.path):
+        cases = cars.path / "cases"
         shutil.rmtree(cases, ignore_errors=True)  # of a run that was killed
         cases.mkdir()
         try:
-            _decide(kept, count, workers, progress or (lambda done, total: None))
+            _decide(cars, count, workers, progress or (lambda done, total: None))
         finally:
             shutil.rmtree(cases, ignore_errors=True)
-    return kept
+    return cars
 
 
 def _decide(folder: Folder, count: int, workers: int, progress: Progress) -> None:
     """Decide indices in parallel until the plan has no unknown one."""
     decided, stop = folder.decided(), Event()
-    running: dict[Future[bool], int] = {}
-    pool = ThreadPoolExecutor(workers)  # threads: the work is done by OpenFOAM's processes
-    try:
-        while True:
-            known, unknown = plan(decided, count)
-            progress(len(known), count)
-            if not unknown:
-                return
+
+    def wanted() -> list[Job]:
+        known, unknown = plan(decided, count)
+        progress(len(known), count)
+        if unknown:
             _refuse_hopeless(folder, decided)
-            waiting = [i for i in unknown if i not in running.values()]
-            for index in waiting[: workers - len(running)]:
-                running[pool.submit(_make, folder, index, stop)] = index
-            done, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                decided[running.pop(future)] = future.result()
-    finally:
-        stop.set()
-        pool.shutdown(cancel_futures=True)
+        return [Job(str(index), _make, (folder, index, stop)) for index in unknown]
+
+    with Workers(workers, "threads") as pool:  # the work is done by OpenFOAM's processes
+        try:
+            for job, is_car in pool.completed(wanted):
+                decided[int(job.name)] = is_car
+        finally:
+            stop.set()
 
 
 def _refuse_hopeless(folder: Folder, decided: dict[int, bool]) -> None:
@@ -283,8 +273,3 @@ def _alone(path: Path) -> Iterator[None]:
 
 def _is_index(file: Path) -> bool:
     return file.stem.isdigit()
-
-
-def _write_json(path: Path, told: dict[str, Any]) -> None:
-    text = json.dumps(told, indent=1) + "\n"
-    write_text(path, text)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from concurrent.futures import as_completed
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +18,14 @@ from torch.utils.data import Subset
 from uqno.data.readers.shapenet import ShapeNetCars, read_shapenet
 from uqno.data.surfaces import SurfaceSamples, domain_of
 from uqno.experiments.cars import CarSet, load
+from uqno.experiments.cars.paper import PAPER
+from uqno.experiments.cars.settings import PRESETS, CarSettings
 from uqno.experiments.cars.shapes import DOMAIN
 from uqno.experiments.cars.shipped import SHIPPED
-from uqno.experiments.explorer import Domain
-from uqno.experiments.presets import CarSettings
-from uqno.experiments.processes import pool, seconds
+from uqno.experiments.jobs import Job, Kind, Workers, seconds, share_cores
 from uqno.experiments.results import Unit
-from uqno.experiments.task import Scene, Task
+from uqno.experiments.scene import Domain, Scene
+from uqno.experiments.task import Identity, Task
 from uqno.geometry.ideal_flow import NoIdealFlow, Stream
 from uqno.geometry.surface import Surface
 from uqno.operators import GINO, LatentGrid
@@ -166,6 +166,14 @@ class CarTask(Task):
     data: Path | None
 
     name: ClassVar[str] = "cars"
+    title: ClassVar[str] = "Cars: from the shape of a car to the pressure on its surface."
+    settings_type = CarSettings
+    presets = PRESETS
+    data_help = (
+        "A file of cars (uqno data cars --pack), or a folder of ShapeNet-Car.",
+        "the set that comes with uqno",
+    )
+    quoted = PAPER
 
     def __post_init__(self) -> None:
         s, there = self.settings, len(self.cars)
@@ -206,9 +214,9 @@ class CarTask(Task):
         chosen = list(self.order()[: self.settings.train])
         return Unit(symbol="Pa", size=float(self.cars.pressure[chosen].std(dtype=np.float64)))
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> Identity:
         source = None if self.data is None else str(self.data.resolve())
-        return {"source": source, "sha256": self.cars.fingerprint}
+        return Identity(source=source, sha256=self.cars.fingerprint)
 
     @property
     def functions(self) -> int:
@@ -240,14 +248,12 @@ class CarTask(Task):
 
     def _measured(self, workers: int) -> Iterator[int]:
         """How many cars have been measured now, part by part."""
-        parts = [range(i, min(i + CHUNK, self.total)) for i in range(0, self.total, CHUNK)]
+        ranges = [range(i, min(i + CHUNK, self.total)) for i in range(0, self.total, CHUNK)]
         where = (self.settings, self.folder, self.data)
-        if workers == 1:
-            yield from (_measure(*where, part) for part in parts)
-            return
-        with pool(workers) as executor:
-            futures = [executor.submit(_measure, *where, part) for part in parts]
-            yield from (future.result() for future in as_completed(futures))
+        jobs = [Job(str(chosen), _measure, (*where, chosen)) for chosen in ranges]
+        kind: Kind = "here" if workers == 1 else "processes"
+        with Workers(workers, kind, share_cores, (workers,)) as pool:
+            yield from (count for _, count in pool.completed(jobs))
 
     def _unmeasured(self) -> int:
         """Cars whose distances, or the flow around them, are still to be found."""
@@ -270,22 +276,22 @@ class CarTask(Task):
 
     @cached_property
     def samples(self) -> Prepared:
-        """As ours sees them."""
+        """With all inputs that the recipe `uqno` sees."""
         return Prepared(self._surfaces(self.cache), self.grid)
 
-    def train(self, ours: bool = False) -> Samples:
-        return self._seen(range(self.settings.train), ours)
+    def train(self, extra_inputs: bool = False) -> Samples:
+        return self._seen(range(self.settings.train), extra_inputs)
 
-    def held(self, ours: bool = False) -> Samples:
-        return self._seen(range(self.settings.train, self.total), ours)
+    def held(self, extra_inputs: bool = False) -> Samples:
+        return self._seen(range(self.settings.train, self.total), extra_inputs)
 
-    def _seen(self, chosen: range, ours: bool) -> Samples:
-        every = self.samples if ours else WithoutFeatures(self.samples)
+    def _seen(self, chosen: range, extra_inputs: bool) -> Samples:
+        every = self.samples if extra_inputs else WithoutFeatures(self.samples)
         return Subset(every, chosen)  # type: ignore[arg-type]
 
     # --- networks -----------------------------------------------------------------------------
 
-    def network(self, dropout: float = 0.0, ours: bool = False) -> GINO:
+    def network(self, dropout: float = 0.0, extra_inputs: bool = False) -> GINO:
         s = self.settings
         return GINO(
             1,
@@ -294,7 +300,7 @@ class CarTask(Task):
             s.modes,
             s.width,
             s.layers,
-            features=1 if ours and s.ideal_flow else 0,
+            features=1 if extra_inputs and s.ideal_flow else 0,
             neighbours=self.grid.neighbours,
             dropout=dropout,
         )
@@ -336,10 +342,10 @@ class CarTask(Task):
         roof = np.flatnonzero(middle & (normals[:, 2] > UPWARD))
         roof = roof[np.argsort(points[roof, 0])]
         return Scene(
+            coordinates=points,
             thin=lambda field: field,
             cut_at=points[roof, 0],
             cut=lambda field: field[roof],
-            points=points,
             triangles=body.triangles[:, ::-1] if is_mirrored else body.triangles,
         )
 

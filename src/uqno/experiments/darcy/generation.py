@@ -10,11 +10,8 @@ every k-th node: all of them see one truth. To solve on a coarse grid instead, a
 """
 
 import logging
-import multiprocessing
 import os
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,6 +23,7 @@ from numpy.typing import NDArray
 from uqno.data.store import FunctionStore
 from uqno.experiments.darcy.fields import MODES, gaussian_fields
 from uqno.experiments.darcy.solver import lognormal, solve, two_valued
+from uqno.experiments.jobs import Job, Workers
 
 log = logging.getLogger(__name__)
 
@@ -64,12 +62,12 @@ class Recipe:
             )
         if not self.keep or len(set(self.keep)) != len(self.keep):
             raise ValueError(f"keep must name one or more different resolutions, got {self.keep}")
-        for kept in self.keep:
-            if kept < 3 or (self.resolution - 1) % (kept - 1):
+        for nodes in self.keep:
+            if nodes < 3 or (self.resolution - 1) % (nodes - 1):
                 intervals = self.resolution - 1
                 possible = [n + 1 for n in range(2, intervals + 1) if intervals % n == 0]
                 raise ValueError(
-                    f"the nodes of resolution {kept} are not among those of {self.resolution}: "
+                    f"the nodes of resolution {nodes} are not among those of {self.resolution}: "
                     f"keep some of {possible}"
                 )
 
@@ -104,8 +102,8 @@ class Recipe:
         """{kept resolution: (a, u)} of these functions, each (len(indices), N, N)."""
         a = self.coefficients(indices)
         u = solve(a, self.source, self.tolerance)
-        strides = {kept: (self.resolution - 1) // (kept - 1) for kept in self.keep}
-        return {kept: (a[:, ::k, ::k], u[:, ::k, ::k]) for kept, k in strides.items()}
+        strides = {nodes: (self.resolution - 1) // (nodes - 1) for nodes in self.keep}
+        return {nodes: (a[:, ::k, ::k], u[:, ::k, ::k]) for nodes, k in strides.items()}
 
 
 def generate(
@@ -153,15 +151,15 @@ def _open_or_create(path: Path, recipe: Recipe, count: int, chunk: int) -> Funct
         with suppress(FileExistsError):  # another machine was faster: join it
             FunctionStore.create(path, recipe.record(), seeds, recipe.keep, min(chunk, count))
     store = FunctionStore.open(path)
-    wanted, found = {**recipe.record(), "count": count}, {**store.recipe, "count": store.count}
-    if wanted != found:
+    wanted, there = {**recipe.record(), "count": count}, {**store.recipe, "count": store.count}
+    if wanted != there:
         different = {
-            key: (found.get(key), wanted.get(key))
-            for key in sorted({*wanted, *found})
-            if wanted.get(key) != found.get(key)
+            key: (there.get(key), wanted.get(key))
+            for key in sorted({*wanted, *there})
+            if wanted.get(key) != there.get(key)
         }
         raise ValueError(
-            f"{path} holds functions of another recipe (found, wanted): {different}; "
+            f"{path} holds functions of another recipe (there, wanted): {different}; "
             "choose another name or remove it"
         )
     return store
@@ -180,42 +178,13 @@ def _chunks_of_part(part: range, count: int, chunk: int) -> range:
 
 def _make(path: Path, recipe: Recipe, chunks: list[int], workers: int) -> Iterator[int]:
     """Make the chunks, yielding each when it is on disk."""
-    if min(workers, len(chunks)) <= 1:
-        for chunk in chunks:
-            yield _make_chunk(path, recipe, chunk)
-        return
-    # Spawned, not forked: a fork of a process with torch's or BLAS's threads may hang.
-    pool = ProcessPoolExecutor(
-        min(workers, len(chunks)),
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=end_with_parent,
-    )
-    try:
-        for future in as_completed([pool.submit(_make_chunk, path, recipe, c) for c in chunks]):
-            yield future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+    count = max(1, min(workers, len(chunks)))
+    jobs = [Job(str(chunk), _make_chunk, (path, recipe, chunk)) for chunk in chunks]
+    with Workers(count, "here" if count == 1 else "processes") as pool:
+        yield from (chunk for _, chunk in pool.completed(jobs))
 
 
 def _make_chunk(path: Path, recipe: Recipe, chunk: int) -> int:
     store = FunctionStore.open(path)
     store.write(chunk, recipe.functions(store.positions(chunk)))
     return chunk
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def end_with_parent() -> None:
-    """A worker whose parent was killed would wait for work for ever: it ends instead."""
-    parent = multiprocessing.parent_process()
-    if parent is None:
-        return
-
-    def watch() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()

@@ -5,21 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from uqno.data import GridSamples
 from uqno.data.store import FunctionStore
-from uqno.experiments.darcy import Recipe, generate
-from uqno.experiments.explorer import Domain
-from uqno.experiments.presets import DarcySettings
-from uqno.experiments.processes import seconds
-from uqno.experiments.results import thinning
-from uqno.experiments.task import Scene, Task
+from uqno.experiments.darcy.generation import Recipe, generate
+from uqno.experiments.darcy.paper import PAPER
+from uqno.experiments.darcy.settings import PRESETS, DarcySettings
+from uqno.experiments.jobs import seconds
+from uqno.experiments.scene import Domain, Scene, grid_scene
+from uqno.experiments.task import Task
 from uqno.operators import FNO
 from uqno.operators.symmetry import SquareSymmetry, square
 from uqno.types import Progress
@@ -36,6 +35,12 @@ class DarcyTask(Task):
     data: Path | None
 
     name: ClassVar[str] = "darcy"
+    title: ClassVar[str] = (
+        "Darcy flow on the unit square: from the permeability a to the pressure u."
+    )
+    settings_type = DarcySettings
+    presets = PRESETS
+    quoted = PAPER
 
     @property
     def points(self) -> int:
@@ -81,10 +86,10 @@ class DarcyTask(Task):
     def is_made(self) -> bool:
         return all(path.exists() for path, _, _ in self.stores().values())
 
-    def train(self, ours: bool = False) -> GridSamples:
+    def train(self, extra_inputs: bool = False) -> GridSamples:
         return self._samples("train", range(self.settings.train)).in_memory()
 
-    def held(self, ours: bool = False) -> GridSamples:
+    def held(self, extra_inputs: bool = False) -> GridSamples:
         s = self.settings
         return self._samples("held", range(s.train, s.train + s.held_out))
 
@@ -93,7 +98,7 @@ class DarcyTask(Task):
         path, recipe, _ = stores.get(role) or stores["all"]
         return FunctionStore.open(path).samples(recipe.keep[0], chosen)
 
-    def network(self, dropout: float = 0.0, ours: bool = False) -> FNO:
+    def network(self, dropout: float = 0.0, extra_inputs: bool = False) -> FNO:
         s = self.settings
         return FNO(1, 1, (s.modes, s.modes), s.width, s.layers, dropout=dropout)
 
@@ -118,18 +123,7 @@ class DarcyTask(Task):
         return Domain(kind="grid", nodes=[side, side], unit=None)
 
     def scene(self, held: int, most: int) -> Scene:
-        nodes = self.settings.tested_at
-        thin = slice(None, None, thinning(nodes, most))
-
-        def thinned(field: NDArray[Any]) -> NDArray[Any]:
-            return field[thin, thin]
-
-        return Scene(
-            thin=thinned,
-            cut_at=np.linspace(0, 1, nodes)[thin],
-            cut=lambda field: field[nodes // 2, thin],
-            input=thinned(self.held()[held]["a"][0].numpy()),
-        )
+        return grid_scene(self.held()[held]["a"][0].numpy(), most)
 
 
 def _missing(path: Path, part: range) -> int:

@@ -28,17 +28,22 @@ const domain = () => ({ grid: onGrid, surface: onSurface })[explorer.domain.kind
 function fieldsOf(method) {
   const found = now(method),
     truth = unpacked(fieldOf(chosen().truth)),
-    deviation = unpacked(fieldOf(viewOf(method).error)),
-    E = unpacked(fieldOf(viewOf(method).uncertainty));
-  const error = deviation.map(Math.abs);
+    view = viewOf(method),
+    stored = unpacked(fieldOf(view.residual)),
+    E = unpacked(fieldOf(view.uncertainty));
+  const error = stored.map(Math.abs);
+  // Of vector-valued functions the magnitudes are shown, and the norm of their difference is stored.
+  const prediction =
+    view.magnitude === null ? truth.map((u, i) => u - stored[i]) : unpacked(fieldOf(view.magnitude));
+  const residual = view.magnitude === null ? stored : truth.map((u, i) => u - prediction[i]);
   const radius = found.feasible ? E.map((x) => x * found.scale) : null;
   return {
     method,
     truth,
-    deviation,
+    residual,
     error,
     radius,
-    prediction: truth.map((u, i) => u - deviation[i]),
+    prediction,
     covered: radius && error.map((e, i) => Number(e <= radius[i])),
   };
 }

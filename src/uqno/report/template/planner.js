@@ -74,7 +74,7 @@ function planWords(plan, [n]) {
     many = plan.iid.find(([functions]) => functions >= 2 * plan.grid);
   const enough = n >= plan.grid ? "enough" : "too few";
   const [known, name] =
-    results.task === "cars" ? ["vertices that are", "vertices"] : ["a grid that is", "grid"];
+    results.domain.kind === "surface" ? ["vertices that are", "vertices"] : ["a grid that is", "grid"];
   $("plan-words").textContent =
     `On ${known} the domain: at least ${plan.grid} calibration functions, with any number of points. ` +
     (some ? `At independent random points: ${some[0]} functions of at least ${some[1]} points` : "") +

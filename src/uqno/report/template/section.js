@@ -29,15 +29,15 @@ function drawSection(held) {
     cut,
     "u",
     (node) => held.prediction[node],
-    (node) => held.deviation[node],
+    (node) => held.residual[node],
   );
   drawCut(
-    $("deviation"),
+    $("residual"),
     250,
     cut,
     "u − prediction",
     () => 0,
-    (node) => held.deviation[node],
+    (node) => held.residual[node],
   );
   sectionWords(acrossX, missed.filter(Boolean).length, nodes.length);
 }

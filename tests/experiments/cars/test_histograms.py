@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from uqno.report import car_set
+from uqno.experiments.cars import histograms
 
 RNG = np.random.default_rng(0)
 REPORTS = [
@@ -19,13 +19,13 @@ REPORTS = [
 
 
 def test_ranges_are_lowest_median_and_highest():
-    found = car_set.ranges(REPORTS)
+    found = histograms.ranges(REPORTS)
     assert found["base pressure, Cp"] == pytest.approx((-0.2, -0.1755, -0.151))
     assert found["stagnation pressure, Cp"] == (0.96, 0.96, 0.96)
 
 
 def test_every_car_is_in_every_panel_and_every_body_in_the_legend():
-    figure = car_set.histograms(REPORTS)
+    figure = histograms.histograms(REPORTS)
     for axes in figure.axes:
         bars = [bar for stack in axes.containers for bar in stack]
         assert sum(bar.get_height() for bar in bars) == 50
@@ -34,7 +34,7 @@ def test_every_car_is_in_every_panel_and_every_body_in_the_legend():
 
 
 def test_saved_as_the_name_says(tmp_path):
-    car_set.save(REPORTS, tmp_path / "a.png")
-    car_set.save(REPORTS, tmp_path / "a.svg")
+    histograms.save(REPORTS, tmp_path / "a.png")
+    histograms.save(REPORTS, tmp_path / "a.svg")
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
     assert "base pressure" in (tmp_path / "a.svg").read_text()

@@ -1,13 +1,22 @@
 import pytest
 
 from uqno.conformal import plan
-from uqno.experiments.presets import METHODS, PRESETS, CarSettings, DarcySettings, preset, recorded
+from uqno.experiments.cars.settings import CarSettings
+from uqno.experiments.darcy.settings import DarcySettings
+from uqno.experiments.settings import ALL_METHODS
+from uqno.experiments.task import known_tasks, task_type
+
+PRESETS = {name: task_type(name).presets for name in ("darcy", "cars")}
+
+
+def preset(task, name=None, changes=()):
+    return task_type(task).preset(name, changes)
 
 
 def test_the_presets_are_those_of_the_readme():
     for presets, alphas in ((PRESETS["darcy"], (0.1, 0.02)), (PRESETS["cars"], (0.12, 0.04))):
         assert set(presets) == {"quick", "standard", "paper"}
-        assert presets["standard"].methods == METHODS
+        assert presets["standard"].methods == ALL_METHODS
         for settings in presets.values():
             assert settings.alphas == alphas
             assert settings.delta == 0.02
@@ -100,14 +109,17 @@ def test_a_record_is_plain_and_complete():
     record = DarcySettings().record()
     assert record["alphas"] == [0.1, 0.02]
     for settings in (DarcySettings(), CarSettings()):
-        assert recorded(settings.task, settings.record()) == settings
-    older = PRESETS["cars"]["standard"].record()
-    del older["symmetric"]
-    assert recorded("cars", older).symmetric  # all runs were, before it was a setting
-    del older["shifts"]
-    assert recorded("cars", older).shifts == (0.0,)
-    del older["ideal_flow"]
-    assert not recorded("cars", older).more_inputs
+        assert type(settings).from_record(settings.record()) == settings
+        assert task_type(settings.task).settings_type is type(settings)
+    assert not preset("cars", "standard", ["ideal_flow=false"]).extra_inputs
     assert not preset("cars", "standard", ["shifts=0"]).uses_symmetries
-    with pytest.raises(ValueError, match="'weather' is not known: expected one of darcy, cars"):
-        recorded("weather", {})
+    del record["symmetric"]
+    with pytest.raises(ValueError, match=r"missing \['symmetric'\], unknown \['magic'\]"):
+        DarcySettings.from_record({**record, "magic": 1})
+
+
+def test_the_tasks_of_the_library_are_found_by_their_folders():
+    assert {"cars", "darcy"} <= set(known_tasks())
+    with pytest.raises(ValueError, match=r"'weather' is not known: expected one of .*cars, darcy"):
+        task_type("weather")
+    assert preset("darcy") == PRESETS["darcy"]["quick"]  # the first one
