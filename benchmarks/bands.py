@@ -10,10 +10,10 @@ the same FNO, epochs, optimiser. About 20 minutes on two cores; stopped, it goes
 from pathlib import Path
 
 import numpy as np
+from uqno.experiments.presets import preset
 
 from benchmarks.common import record, row
 from uqno.experiments import measuring
-from uqno.experiments.presets import preset
 from uqno.experiments.runs import Run
 
 CHANGES = ("seed=1", "methods=uqno,uqno-paper", "ablation=false")

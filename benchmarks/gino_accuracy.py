@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from uqno.experiments.presets import CarSettings, preset
 
 from benchmarks.common import record, row
 from benchmarks.fno_accuracy import error, parameters
 from benchmarks.gino import Peer
 from uqno.experiments.cars.task import CarTask
-from uqno.experiments.presets import CarSettings, preset
 from uqno.operators import Operator
 from uqno.training import RelativeL2, fit
 from uqno.training.samples import Data

@@ -11,12 +11,12 @@ import sys
 import time
 
 import torch
+from uqno.experiments.presets import CarSettings, preset
 
 from benchmarks.common import in_a_process, peak_memory, record, row
 from uqno import UQNO
 from uqno.experiments.cars import shapes
 from uqno.experiments.cars.shapes import DOMAIN
-from uqno.experiments.presets import CarSettings, preset
 from uqno.geometry.ideal_flow import carry, ideal_pressure
 from uqno.operators import GINO
 from uqno.operators.symmetry import translations

@@ -82,17 +82,16 @@ def plan(
 
     p = make_plan(alpha, delta, functions, points, sampling.value, confidence)
     if as_json:
-        out.print_json(json.dumps({**asdict(p), "words": str(p)}))
+        ranks = None if p.ranks is None else asdict(p.ranks)
+        content = {"feasible": p.feasible, "ranks": ranks, "functions": p.functions}
+        content |= {"points": p.points, **p.rule.settings, "ranks": ranks}
+        out.print_json(json.dumps({**content, "smallest": dict(p.smallest), "words": str(p)}))
         return
     out.print(("[bold green]" if p.feasible else "[bold red]") + escape(str(p)))
     table = Table("", "given", "smallest that works", box=None, padding=(0, 2, 0, 0))
-    for name, given, least in [
-        ("functions n", f"{p.functions}", p.smallest_functions),
-        ("points m", f"{p.points}", p.smallest_points),
-        ("alpha", f"{p.alpha:g}", p.smallest_alpha),
-        ("delta", f"{p.delta:g}", p.smallest_delta),
-    ]:
-        table.add_row(name, given, _least(least))
+    given = {"functions": p.functions, "points": p.points, **p.rule.settings}
+    for name, least in p.smallest.items():
+        table.add_row(name, f"{given[name]:g}", _least(least))
     out.print(table)
 
 
@@ -109,8 +108,8 @@ def calibrate(
     file: Annotated[
         Path,
         typer.Argument(
-            help=".npz, NetCDF or .zarr with prediction, truth, uncertainty and optionally weights; "
-            "the first dimension counts the functions."
+            help=".npz, NetCDF or .zarr with prediction, truth, uncertainty and optionally "
+            "weights; the first dimension counts the functions."
         ),
     ],
     alpha: Alpha = 0.1,
@@ -126,7 +125,7 @@ def calibrate(
     from uqno.conformal import calibrate as make_calibration
     from uqno.conformal.words import rounded_up
     from uqno.data.calibration_file import open_calibration
-    from uqno.storage import write_text
+    from uqno.data.calibrations import write_calibration
 
     _keep_input(file, to)
     with (
@@ -136,13 +135,14 @@ def calibrate(
         cal = make_calibration(
             data.error, data.uncertainty, alpha, delta, sampling.value, data.weights, confidence
         )
-    write_text(to, cal.to_json() + "\n")
+    write_calibration(to, cal)
     if as_json:
-        out.print_json(json.dumps({**json.loads(cal.to_json()), "guarantee": cal.guarantee}))
+        content = json.loads(cal.to_json(scores=False))
+        out.print_json(json.dumps({**content, "words": cal.guarantee}))
         return
     out.print(
         f"[bold]scale = {rounded_up(cal.scale, 6)}[/]   from {cal.functions} functions of "
-        f"{cal.points} points, alpha = {cal.alpha:g}, delta = {cal.delta:g}, {cal.sampling}"
+        f"{cal.points} points, alpha = {alpha:g}, delta = {delta:g}, {sampling.value}"
     )
     out.print(f"[green]{escape(cal.guarantee)}[/]")
     out.print(f"written to {escape(str(to))}", soft_wrap=True)

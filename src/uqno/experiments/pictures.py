@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 
 from uqno.band import Band
-from uqno.conformal import Calibration, Ranks
-from uqno.conformal.profile import Profile
-from uqno.conformal.ranks import Request, default_ranks
-from uqno.experiments.measuring import calibrated
+from uqno.conformal import Calibration, InfeasibleError, Profile, calibrate
+from uqno.conformal.guarantees import Nothing
 from uqno.experiments.methods import METHODS
 from uqno.experiments.results import Panel, PanelMethod, Section
 from uqno.experiments.runs import Run
@@ -84,39 +82,17 @@ def shown(values: Array) -> Reals:
     return np.asarray(values[0] if len(values) == 1 else np.linalg.norm(values, axis=0))
 
 
-def calibration_of(
-    profile: Profile, functions: int, level: Request, scale: float, ranks: Ranks | None
-) -> Calibration:
-    """A scale as a calibration; λ = 1 stands for a band that cannot be calibrated.
-
-    Args:
-        profile: of the functions that were scored.
-        functions: n, those that the scale was chosen with.
-        level: (α, δ) and the design.
-        scale: λ̂; taken as 1 where it is infinite.
-        ranks: by which it was chosen, None where it was not.
-    """
-    return Calibration(
-        scale=scale if np.isfinite(scale) else 1.0,
-        ranks=ranks or Ranks(profile.points, functions),
-        functions=functions,
-        points=profile.points,
-        points_max=profile.points,
-        alpha=float(level.alpha),
-        delta=float(level.delta),
-        sampling="grid",
-    )
-
-
 def recorded_calibration(run: Run, profile: Profile) -> Calibration:
-    """Of the recorded split, at the first level of a run: its first functions calibrate."""
-    n = run.settings.calibration
-    level = Request.of(run.settings.alphas[0], run.settings.delta)
-    ranks = default_ranks(n, profile.points, level)
-    scale = 1.0
-    if ranks is not None and ranks.point is not None:
-        scale = float(np.sort(profile.scores(ranks.point)[:n])[ranks.function - 1])
-    return calibration_of(profile, n, level, scale, ranks)
+    """The calibration by the recorded split, at the first level of a run.
+
+    Its first functions calibrate. Where they cannot, the band is shown as the method gives it, and
+    nothing is promised.
+    """
+    s = run.settings
+    try:
+        return calibrate(profile[: s.calibration], alpha=s.alphas[0], delta=s.delta)
+    except InfeasibleError:
+        return Calibration(1.0, Nothing(), s.calibration, profile.points, profile.points)
 
 
 def panel_and_section(
@@ -130,17 +106,12 @@ def panel_and_section(
         which: the place of the function among the held-out ones.
     """
     s, alpha = run.settings, run.settings.alphas[0]
-    level = Request.of(alpha, s.delta)
     scene = run.task.scene(which, PANEL_NODES)
     pictures, methods = {}, []
     for name, profile in profiles.items():
-        measured = calibrated(
-            profile, alpha, s.delta, calibration=s.calibration, splits=s.splits, seed=s.seed
-        )
-        scale = 1.0 if measured.scale is None else measured.scale
-        calibration = calibration_of(profile, s.calibration, level, scale, measured.ranks)
+        calibration = recorded_calibration(run, profile)
         pictures[name] = picture(run.model(name), run.held(name)[which], scene, calibration)
-        methods.append(_of_method(name, pictures[name], measured.scale is not None))
+        methods.append(_of_method(name, pictures[name]))
     first = pictures.get("uqno", next(iter(pictures.values())))
     panel = Panel(
         alpha=alpha,
@@ -155,11 +126,11 @@ def panel_and_section(
     return panel, _section(first)
 
 
-def _of_method(name: str, one: Picture, is_calibrated: bool) -> PanelMethod:
+def _of_method(name: str, one: Picture) -> PanelMethod:
     return PanelMethod(
         method=name,
         label=METHODS[name].label,
-        calibrated=is_calibrated,
+        calibrated=not isinstance(one.band.calibration.rule, Nothing),
         error=one.scene.thin(one.error).tolist(),
         radius=one.scene.thin(one.band.radius).tolist(),
         coverage=one.coverage,

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from uqno.conformal.planning import plan
+from uqno.conformal import plan
 from uqno.conformal.profile import Profile, concatenate, profile_ranks
 from uqno.experiments import measuring, results
 from uqno.experiments.methods import METHODS

@@ -8,7 +8,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from tests.data.test_shapenet import write_set
+from tests.data.readers.test_shapenet import write_set
 from tests.experiments.cars.synthetic_cars import write_cars
 from uqno.cli import app as cli
 from uqno.cli import terminal

@@ -1,6 +1,6 @@
 """Guarantees: what a calibrated band promises, one file each.
 
-`contract` says what a guarantee must answer; `fraction` is the paper's.
+`contract` says what a guarantee must answer; `fraction` is the paper's, `nothing` promises nothing.
 """
 
 from uqno.conformal.guarantees.contract import (
@@ -14,6 +14,7 @@ from uqno.conformal.guarantees.contract import (
     finite_scale,
 )
 from uqno.conformal.guarantees.fraction import Fraction
+from uqno.conformal.guarantees.nothing import Nothing
 
 __all__ = [
     "GUARANTEES",
@@ -22,6 +23,7 @@ __all__ = [
     "Facts",
     "Fraction",
     "Guarantee",
+    "Nothing",
     "ScoreCollector",
     "Solution",
     "finite_scale",

@@ -56,7 +56,7 @@ def explained(model: UQNO, data: Samples, size: int) -> list[float]:
         raise ValueError(f"{type(model.uncertainty).__name__} has no subspace: expected Components")
     shares = [
         model.uncertainty.explained(model.base, batch, batch["u"])
-        for _, batch in batches(model.base.operator, data, size)
+        for _, batch in batches(model.base, data, size)
     ]
     return [float(share) for share in torch.cat(shares)]
 
