@@ -83,13 +83,13 @@ def test_a_record_without_rows_has_a_top_too(made):
 
 def test_the_planner_says_what_plan_says():
     found = planner.needed(0.1, 0.02)
-    assert found["grid"] == plan(0.1, 0.02, 10, 100, "grid").smallest_functions
+    assert found["grid"] == plan(0.1, 0.02, 10, 100, "grid").smallest["functions"]
     for sampling in ("iid", "hoeffding"):
         curve = found[sampling]
         assert curve
         for n, m in curve[::5]:
             assert plan(0.1, 0.02, n, m, sampling).feasible
-            assert plan(0.1, 0.02, n, 100, sampling).smallest_points == m
+            assert plan(0.1, 0.02, n, 100, sampling).smallest["points"] == m
             assert m == 1 or not plan(0.1, 0.02, n, m - 1, sampling).feasible
 
 
