@@ -15,8 +15,8 @@ import torch
 from benchmarks.common import in_a_process, peak_memory, record, row
 from uqno import UQNO
 from uqno.experiments.cars import shapes
+from uqno.experiments.cars.settings import PRESETS
 from uqno.experiments.cars.shapes import DOMAIN
-from uqno.experiments.presets import CarSettings, preset
 from uqno.geometry.ideal_flow import carry, ideal_pressure
 from uqno.operators import GINO
 from uqno.operators.symmetry import translations
@@ -38,8 +38,7 @@ def with_flow(index: int, car: dict[str, torch.Tensor]) -> dict[str, torch.Tenso
 
 def model() -> UQNO:
     """Trained for one epoch: what it has learnt does not change the work."""
-    s = preset("cars", "standard")
-    assert isinstance(s, CarSettings)
+    s = PRESETS["standard"]
     torch.manual_seed(0)
     near_node, near_point = s.neighbours
     gino = GINO(

@@ -109,8 +109,8 @@ def calibrate(
     file: Annotated[
         Path,
         typer.Argument(
-            help=".npz, NetCDF or .zarr with prediction, truth, uncertainty and optionally weights; "
-            "the first dimension counts the functions."
+            help=".npz, NetCDF or .zarr with prediction, truth, uncertainty and optionally "
+            "weights; the first dimension counts the functions."
         ),
     ],
     alpha: Alpha = 0.1,
