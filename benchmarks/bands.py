@@ -10,11 +10,11 @@ the same FNO, epochs, optimiser. About 20 minutes on two cores; stopped, it goes
 from pathlib import Path
 
 import numpy as np
-from uqno.experiments.presets import preset
 
 from benchmarks.common import record, row
-from uqno.experiments import measuring
-from uqno.experiments.runs import Run
+from uqno.experiments import experiment, measuring
+from uqno.experiments.darcy.settings import PRESETS
+from uqno.experiments.runs import Run, begin
 
 CHANGES = ("seed=1", "methods=uqno,uqno-paper", "ablation=false")
 FOLDER = Path("runs/benchmark-bands")
@@ -23,9 +23,9 @@ FOLDER = Path("runs/benchmark-bands")
 SPLITS, REPEATS = 20_000, 5
 
 
-def over_splits(made: Run, method: str, alpha: float, sampling: str) -> tuple[float, float] | None:
+def over_splits(run: Run, method: str, alpha: float, sampling: str) -> tuple[float, float] | None:
     """Mean bandwidth and calibration percentage; None where the guarantee is infeasible."""
-    held, s = made.profile(method), made.settings
+    held, s = run.profile(method), run.settings
     found = [
         measuring.calibrated(
             held, alpha, s.delta, sampling, calibration=s.calibration, splits=SPLITS, seed=seed
@@ -39,11 +39,11 @@ def over_splits(made: Run, method: str, alpha: float, sampling: str) -> tuple[fl
 
 
 def main() -> None:
-    settings = preset("darcy", "standard", CHANGES)
-    experiment.run(settings, FOLDER)
-    made = Run(settings, FOLDER, None)
+    settings = PRESETS["standard"].changed(CHANGES)
+    run = begin(settings, FOLDER)
+    experiment.compare(run)
     found = {
-        (method, alpha, sampling): over_splits(made, method, alpha, sampling)
+        (method, alpha, sampling): over_splits(run, method, alpha, sampling)
         for method in settings.methods
         for alpha in settings.alphas
         for sampling in ("grid", "iid", "hoeffding")

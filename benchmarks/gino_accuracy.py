@@ -18,10 +18,11 @@ from uqno.experiments.presets import CarSettings, preset
 from benchmarks.common import record, row
 from benchmarks.fno_accuracy import error, parameters
 from benchmarks.gino import Peer
+from uqno.experiments.cars.settings import PRESETS
 from uqno.experiments.cars.task import CarTask
 from uqno.operators import Operator
 from uqno.training import RelativeL2, fit
-from uqno.training.samples import Data
+from uqno.types import Samples
 
 RATES = (1e-3, 3e-3)  # theirs is trained with each and keeps the better: nobody tuned it for cars
 TIMED = 8  # cars on which a step of theirs is timed
@@ -36,7 +37,7 @@ def of_the_mean(task: CarTask, test: list[int]) -> float:
     return float(errors.mean())
 
 
-def step_seconds(operator: Operator, data: Data) -> float:
+def step_seconds(operator: Operator, data: Samples) -> float:
     """Median seconds of a training step of one car."""
     optimiser, loss, times = torch.optim.AdamW(operator.parameters(), 1e-5), RelativeL2(), []
     for i in range(TIMED):
@@ -50,8 +51,7 @@ def step_seconds(operator: Operator, data: Data) -> float:
 
 
 def main() -> None:
-    settings = preset("cars", "standard", ["ideal_flow=false"])  # of ours alone
-    assert isinstance(settings, CarSettings)
+    settings = PRESETS["standard"].changed(["ideal_flow=false"])  # an extra input of `uqno`
     task = CarTask(settings, Path("runs/benchmark-gino"), None)
     task.make_data(1, lambda *_: None)
     train, held = task.train(), task.held()

@@ -16,6 +16,7 @@ from uqno.experiments.presets import CarSettings, preset
 from benchmarks.common import in_a_process, peak_memory, record, row
 from uqno import UQNO
 from uqno.experiments.cars import shapes
+from uqno.experiments.cars.settings import PRESETS
 from uqno.experiments.cars.shapes import DOMAIN
 from uqno.geometry.ideal_flow import carry, ideal_pressure
 from uqno.operators import GINO
@@ -38,8 +39,7 @@ def with_flow(index: int, car: dict[str, torch.Tensor]) -> dict[str, torch.Tenso
 
 def model() -> UQNO:
     """Trained for one epoch: what it has learnt does not change the work."""
-    s = preset("cars", "standard")
-    assert isinstance(s, CarSettings)
+    s = PRESETS["standard"]
     torch.manual_seed(0)
     near_node, near_point = s.neighbours
     gino = GINO(

@@ -67,8 +67,13 @@ def test_vectors_are_shown_by_their_magnitude(finished):
     assert (fields[0] >= np.abs(length - fields[1]) - 1e-3 * fields[0].max()).all()
 
 
-def test_a_report_is_made_again_without_the_extension(finished):
+def test_a_report_is_made_again_with_or_without_the_extension(finished):
     folder, _ = finished
     before = (folder / "report.html").read_bytes()
     uqno("report", folder, cwd=folder)
+    assert (folder / "report.html").read_bytes() == before
+    (folder / "explorer.json").unlink()
+    uqno("report", folder, cwd=folder)
+    assert not (folder / "explorer.json").exists()  # nobody knows the task
+    uqno("report", *USE, folder, cwd=folder)
     assert (folder / "report.html").read_bytes() == before

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from uqno import __version__
-from uqno.cli.arguments import resolution
+from uqno.cli.arguments import Use, resolution
 from uqno.cli.data import data_app
 from uqno.cli.run import run_app
 from uqno.cli.terminal import help_if_alone, out, progress_bar
@@ -218,6 +218,7 @@ def report(
             show_default="where they were",
         ),
     ] = None,
+    use: Use = None,
     as_json: Json = False,
 ) -> None:
     """Write the report of a run: one page that opens without a network or a server."""

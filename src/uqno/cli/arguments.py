@@ -2,6 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
+
+def use_files(sources: list[str] | None) -> list[str]:
+    """Load files and modules of the user's own, for the tasks and methods that they define."""
+    if sources:
+        from uqno.experiments.extensions import use
+
+        for source in sources:
+            use(source)
+    return sources or []
+
+
+Use = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--use",
+        metavar="FILE.py|MODULE",
+        help="Load a file or module of your own first, for the tasks and methods it defines.",
+        is_eager=True,
+        callback=use_files,
+    ),
+]
+
 
 def resolution(at: str) -> tuple[int, ...] | int | None:
     """Nodes of a grid, one number or several joined by commas; None for other text."""

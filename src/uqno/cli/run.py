@@ -15,6 +15,7 @@ from rich.markup import escape
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from uqno.cli.arguments import Use
 from uqno.cli.terminal import help_if_alone, out, show_results, stages, words_of
 
 if TYPE_CHECKING:
@@ -52,30 +53,8 @@ run_app = typer.Typer(
 
 
 @run_app.callback()
-def load(
-    context: typer.Context,
-    use: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--use",
-            metavar="FILE.py|MODULE",
-            help="Load a file or module of your own first, for the tasks and methods it defines.",
-            is_eager=True,
-            callback=lambda sources: _use(sources),
-        ),
-    ] = None,
-) -> None:
+def load(context: typer.Context, use: Use = None) -> None:
     help_if_alone(context)
-
-
-def _use(sources: list[str] | None) -> list[str]:
-    """Load the user's files before commands are looked for."""
-    if sources:
-        from uqno.experiments.extensions import use
-
-        for source in sources:
-            use(source)
-    return sources or []
 
 
 def _command(task: type[Task]) -> Any:

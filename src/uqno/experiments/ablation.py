@@ -1,4 +1,4 @@
-"""The ablation: one ingredient of the recipe `uqno` after the other, and which method shows each."""
+"""The ablation: one ingredient of the recipe `uqno` after the other, each shown by a method."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ VARIANTS = (
 
 
 def steps(settings: Settings) -> tuple[Step, ...]:
-    """One ingredient after the other, those that these settings have; then variants of the whole."""
+    """One ingredient after the other, those that the settings have; then variants of the whole."""
     ingredients, variants = [], list(VARIANTS)
     inputs = settings.extra_inputs
     if settings.uses_symmetries:

@@ -160,7 +160,7 @@ def cores() -> int:
 
 
 def share_cores(workers: int) -> None:
-    """Give torch in this process its share of the cores, as one of so many; a `begin` of workers."""
+    """Give torch in this process its share of the cores; a `begin` of that many workers."""
     import torch  # not where jobs do without it
 
     torch.set_num_threads(max(1, cores() // workers))

@@ -208,8 +208,8 @@ def _measured(
     if not np.isfinite(scales).all():
         why = (
             f"The uncertainty is zero at more than {float(request.alpha):g} of the points of some "
-            "functions while the error is not, so no finite scale covers them: give it a positive "
-            "floor"
+            "functions while the error is not, so no finite scale covers them: give the "
+            "uncertainty a positive floor"
         )
         return _without_numbers(request, sampling, why)
     needed = profile.scores(grid_point_rank(profile.points, request.alpha))

@@ -278,8 +278,8 @@ def read(path: str | Path) -> Results:
 
 def _check_format(path: str | Path, content: Any) -> None:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        found = content.get("format") if isinstance(content, dict) else type(content).__name__
-        raise ValueError(f"{path} is not a record of results: expected {FORMAT!r}, got {found!r}")
+        got = content.get("format") if isinstance(content, dict) else type(content).__name__
+        raise ValueError(f"{path} is not a record of results: expected {FORMAT!r}, got {got!r}")
     version = content.get("format_version")
     if not isinstance(version, int) or version > VERSION:
         raise ValueError(

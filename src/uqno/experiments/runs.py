@@ -230,7 +230,7 @@ def reopen(folder: str | Path, data: str | Path | None = None) -> Run | None:
         data: where its functions are, if not where they were when it was run.
 
     Returns:
-        The run; None where its models or its functions are gone.
+        The run; None where its models, its functions or its task are gone.
 
     Raises:
         ValueError: `data` was given and has other functions, or none.
@@ -239,15 +239,15 @@ def reopen(folder: str | Path, data: str | Path | None = None) -> Run | None:
     if not (folder / "settings.json").is_file() or not (folder / "results.json").is_file():
         return None
     record = results.read(folder / "results.json")
-    settings = task_type(record["task"]).settings_type.from_record(record["settings"])
     source = data
     if data is None:
         started = read_json(folder / "settings.json", f"remove {folder}, and run again")
         source = (started.get("data") or {}).get("source")
     try:
+        settings = task_type(record["task"]).settings_type.from_record(record["settings"])
         run = begin(settings, folder, source)
         there = run.task.is_made()
-    except (ValueError, OSError):  # its data have gone, or are others now
+    except (ValueError, OSError):  # its task or its data have gone, or are others now
         if data is not None:
             raise
         return None

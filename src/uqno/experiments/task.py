@@ -193,9 +193,9 @@ class Task(ABC):
 @cache
 def _look_for_tasks() -> None:
     """Import the tasks of this library: every folder here that has a `task.py`."""
-    for found in iter_modules(experiments.__path__, f"{experiments.__name__}."):
-        if found.ispkg and find_spec(f"{found.name}.task") is not None:
-            import_module(f"{found.name}.task")
+    for folder in iter_modules(experiments.__path__, f"{experiments.__name__}."):
+        if folder.ispkg and find_spec(f"{folder.name}.task") is not None:
+            import_module(f"{folder.name}.task")
 
 
 def known_tasks() -> Mapping[str, type[Task]]:

@@ -88,10 +88,10 @@ class Workshop:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             dropout = self.settings.dropout if operator.dropout else 0.0
-            made = as_operator(self.task.network(dropout, inputs))
+            network = as_operator(self.task.network(dropout, inputs))
         data = self.train(inputs) if operator.split == "all" else self.half(0, inputs)
-        fit(made, data, seed=seed, **self._training(operator))
-        return made
+        fit(network, data, seed=seed, **self._training(operator))
+        return network
 
     def _training(self, operator: SharedOperator) -> dict[str, Any]:
         """How a shared operator is trained, and where."""

@@ -56,7 +56,7 @@ CAPTIONS: Final = {
 # Columns of the page's table: title, the column of `table.COLUMNS`, what it is sorted by, and help.
 Key = Callable[[Row, Quoted | None], Any]
 SORTED: Final[tuple[tuple[str, str, Key, str], ...]] = (
-    ("Method", "method", lambda r, p: r["label"], "How the uncertainty is found"),
+    ("Method", "method", lambda r, p: r["label"], "How the uncertainty is estimated"),
     ("Scale by", "ranks", lambda r, p: r["sampling"], "The rule for λ̂; raw: λ = 1"),
     ("Bandwidth", "bandwidth", lambda r, p: r["bandwidth"], "Mean radius of the band"),
     ("± sd", "± sd", lambda r, p: r["bandwidth_sd"], "Standard deviation over random splits"),

@@ -12,7 +12,7 @@ from uqno.conformal import words
 from uqno.experiments.results import Results, Row
 from uqno.experiments.table import DESIGNS, FAIL, NEAR, PASS, number, percent, verdict
 
-RECIPE, PAPER_RECIPE = "uqno", "uqno-paper"  # whose bands are told of first, and against which
+RECIPE, PAPER_RECIPE = "uqno", "uqno-paper"  # whose band comes first, and is compared with
 
 
 class Point(TypedDict):

@@ -42,7 +42,8 @@ HOPELESS = 8
 # With less than this free, a failure is the disk's and not the car's.
 SPARE_BYTES = 50_000_000
 
-Progress = Callable[[int, int], None]
+Advance = Callable[[int, int], None]
+"""(how many are made, of how many)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +182,7 @@ def generate_cars(
     count: int,
     seed: int = 0,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: Advance | None = None,
     settings: Flow | None = None,
 ) -> Folder:
     """Make the first `count` cars of `seed` in `folder`; goes on where it stopped.
@@ -207,7 +208,7 @@ def generate_cars(
     return cars
 
 
-def _decide(folder: Folder, count: int, workers: int, progress: Progress) -> None:
+def _decide(folder: Folder, count: int, workers: int, progress: Advance) -> None:
     """Decide indices in parallel until the plan has no unknown one."""
     decided, stop = folder.decided(), Event()
 

@@ -54,10 +54,10 @@ def read_cells(field: Path) -> Reals:
 
 def _range(boundary: Path, name: str) -> tuple[int, int]:
     text = boundary.read_text(encoding="ascii")
-    found = re.search(rf"^\s*{name}\s*\{{([^}}]*)\}}", text, re.M)
-    if found is None:
+    match = re.search(rf"^\s*{name}\s*\{{([^}}]*)\}}", text, re.M)
+    if match is None:
         raise ValueError(f"{boundary} has no patch {name!r}: the mesher did not find the car")
-    numbers = dict(re.findall(r"(nFaces|startFace)\s+(\d+);", found[1]))
+    numbers = dict(re.findall(r"(nFaces|startFace)\s+(\d+);", match[1]))
     return int(numbers["startFace"]), int(numbers["nFaces"])
 
 

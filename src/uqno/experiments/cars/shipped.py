@@ -116,9 +116,9 @@ def load(file: str | os.PathLike[str] | None = None) -> CarSet:
     missing = [name for name in (*wanted, "provenance") if name not in arrays]
     if missing:
         raise ValueError(f"{path} lacks {', '.join(missing)}: not a file of cars; {HOW}")
-    told, provenance = (_read_json(path, name, arrays[name]) for name in ("format", "provenance"))
-    if told != {"format": FORMAT, "version": FORMAT_VERSION}:
-        raise ValueError(f"{path} is {told}, this library reads version {FORMAT_VERSION}; {HOW}")
+    stamp, provenance = (_read_json(path, name, arrays[name]) for name in ("format", "provenance"))
+    if stamp != {"format": FORMAT, "version": FORMAT_VERSION}:
+        raise ValueError(f"{path} is {stamp}, this library reads version {FORMAT_VERSION}; {HOW}")
     if _read_json(path, "names", arrays["names"]) != list(names()):
         raise ValueError(f"{path} has cars of other parameters than this library's; {HOW}")
     for name in ("dynamic_pressure", "seed"):

@@ -139,8 +139,8 @@ def run_tool(command: tuple[str, ...], folder: Path, stop: Event | None = None) 
 @lru_cache(maxsize=1)
 def _dies_with_us() -> tuple[str, ...]:
     """What to put before a command so that it ends when this process is killed; Linux has it."""
-    found = shutil.which("setpriv")
-    return (found, "--pdeathsig", "KILL") if found else ()
+    program = shutil.which("setpriv")
+    return (program, "--pdeathsig", "KILL") if program else ()
 
 
 def _wait(process: "subprocess.Popen[bytes]", stop: Event | None, deadline: float) -> int:
@@ -158,21 +158,21 @@ def _reason(log: Path) -> str:
     """OpenFOAM's own words, or the end of its log."""
     lines = log.read_text(encoding="utf8", errors="replace").splitlines()
     fatal = [i for i, line in enumerate(lines) if "FOAM FATAL" in line]
-    told = lines[fatal[0] : fatal[0] + 6] if fatal else lines[-3:]
-    return " ".join(" ".join(told).split())[:400]
+    said = lines[fatal[0] : fatal[0] + 6] if fatal else lines[-3:]
+    return " ".join(" ".join(said).split())[:400]
 
 
 def version(log: str) -> str:
     """Which OpenFOAM wrote the log, such as 1912.200626."""
-    found = re.search(r"^Build\s*:\s*(.+)$", log, re.M)
-    numbers = re.findall(r"\d+", found[1]) if found else []
-    return ".".join(numbers) or (found[1].strip() if found else "unknown")
+    build = re.search(r"^Build\s*:\s*(.+)$", log, re.M)
+    numbers = re.findall(r"\d+", build[1]) if build else []
+    return ".".join(numbers) or (build[1].strip() if build else "unknown")
 
 
 def residuals(log: str) -> dict[str, float]:
     """The initial residuals of the last iteration by field."""
-    found = re.findall(r"Solving for (\w+), Initial residual = ([^,]+),", log)
-    return {field: float(value) for field, value in found}
+    pairs = re.findall(r"Solving for (\w+), Initial residual = ([^,]+),", log)
+    return {field: float(value) for field, value in pairs}
 
 
 def _coefficients(folder: Path, shape: Shape) -> dict[str, Any]:

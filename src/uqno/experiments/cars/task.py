@@ -101,8 +101,8 @@ def cars_of(data: Path | None) -> Cars:
             "give the folder of a ShapeNet-Car set"
         )
     if data is None or not data.is_dir():
-        found = load(data)
-        return Cars(found, len(found), (0, 1, 2), DOMAIN)
+        packed = load(data)
+        return Cars(packed, len(packed), (0, 1, 2), DOMAIN)
     read = read_shapenet(data)
     axes = axes_of(read.surfaces[:LOOKED_AT])
     return Cars(read, read.train, axes, domain_of(read.surfaces, mirror=axes[1]))
@@ -130,15 +130,15 @@ class Prepared:
 
     def __init__(self, samples: SurfaceSamples, grid: LatentGrid) -> None:
         self.samples, self.grid = samples, grid
-        self.kept: dict[int, dict[str, Tensor]] = {}
+        self.prepared: dict[int, dict[str, Tensor]] = {}
 
     def __len__(self) -> int:
         return len(self.samples)
 
     def __getitem__(self, i: int) -> dict[str, Tensor]:
-        if i not in self.kept:
-            self.kept[i] = self.grid.prepare(self.samples[i])
-        return self.kept[i]
+        if i not in self.prepared:
+            self.prepared[i] = self.grid.prepare(self.samples[i])
+        return self.prepared[i]
 
 
 class WithoutFeatures:

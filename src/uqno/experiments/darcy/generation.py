@@ -30,7 +30,8 @@ log = logging.getLogger(__name__)
 # Raise it whenever the same recipe would give other functions than before.
 RECIPE_VERSION = 1
 
-Progress = Callable[[int, int], None]
+Advance = Callable[[int, int], None]
+"""(how many are made, of how many)."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def generate(
     part: range | None = None,
     workers: int = 1,
     chunk: int = 16,
-    progress: Progress | None = None,
+    progress: Advance | None = None,
 ) -> FunctionStore:
     """Make functions 0 … count − 1 of `recipe` in the store at `path`; goes on where it stopped.
 

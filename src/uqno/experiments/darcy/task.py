@@ -59,11 +59,11 @@ class DarcyTask(Task):
         where = DATA if self.data is None else self.data
         return {
             role: (
-                where / f"darcy-{s.solved_at}-{kept}-seed{s.seed}-{every}-{role}.zarr",
-                Recipe(seed=s.seed, resolution=s.solved_at, keep=(kept,)),
+                where / f"darcy-{s.solved_at}-{nodes}-seed{s.seed}-{every}-{role}.zarr",
+                Recipe(seed=s.seed, resolution=s.solved_at, keep=(nodes,)),
                 part,
             )
-            for role, (kept, part) in parts.items()
+            for role, (nodes, part) in parts.items()
         }
 
     def make_data(self, workers: int, progress: Progress) -> None:

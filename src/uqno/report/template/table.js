@@ -70,7 +70,7 @@ function sortedRows(rows) {
 }
 
 function tableRow(row) {
-  const kind = row.calibrated ? (row.method === "uqno" ? "ours" : "") : "raw";
+  const kind = row.calibrated ? (row.method === "uqno" ? "recipe" : "") : "raw";
   return make(
     "tr",
     { class: kind, "data-method": row.method },
