@@ -1,7 +1,8 @@
 # make run    set up and run the main job      make lint    style and types
 # make test   set up, lint and test            make bench   benchmarks against peers, one table
+# make mutants   whether the tests of src/uqno/conformal notice changes made to it (an hour)
 # make results   copy what is kept of finished runs (uqno run darcy|cars --preset …) to results/
-.PHONY: run test lint bench results constraints clean
+.PHONY: run test mutants lint bench results constraints clean
 .DELETE_ON_ERROR:
 PYTHON ?= python3
 BIN := .venv/bin
@@ -11,7 +12,16 @@ run: .venv/installed
 	$(BIN)/uqno run darcy --preset quick
 
 test: lint
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --cov --cov-report=
+	$(BIN)/coverage report
+	@echo 'Lines and branches of src/uqno/conformal, all of which must be tested:'
+	$(BIN)/coverage report --include='src/uqno/conformal/*' --fail-under=100
+
+mutants: .venv/installed-dev
+	$(PIP) install -q -c constraints.txt -e '.[mutants]'
+	rm -rf mutants
+	$(BIN)/mutmut run --max-children 2 >mutants.log
+	$(BIN)/python -m tests.conformal.mutants
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .
@@ -45,9 +55,9 @@ results:
 
 # Today's newest versions of everything, in a throw-away environment.
 constraints:
-	$(PYTHON) -m venv .venv/fresh && .venv/fresh/bin/pip install -q torch==2.13.0 '.[dev,neuralop,cluster,mesh]'
+	$(PYTHON) -m venv .venv/fresh && .venv/fresh/bin/pip install -q torch==2.13.0 '.[dev,mutants,neuralop,mesh]'
 	(head -n 2 constraints.txt; .venv/fresh/bin/pip freeze | grep == | sed 's/+cpu//' | grep -v '^uqno' | sort -f) > constraints.new
 	mv constraints.new constraints.txt && rm -rf .venv/fresh
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage mutants mutants.log

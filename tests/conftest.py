@@ -13,3 +13,9 @@ os.environ.setdefault("MKL_NUM_THREADS", "1")
 def same_random_numbers():
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(0)
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.browser)

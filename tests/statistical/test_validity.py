@@ -16,6 +16,8 @@ from uqno.conformal.ranks import Request, default_ranks
 
 LEVEL = 1e-4
 
+pytestmark = pytest.mark.statistical
+
 
 @dataclass(frozen=True)
 class Law:
