@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from uqno.experiments.presets import CarSettings, preset
 
 from benchmarks.common import record, row
 from benchmarks.fno_accuracy import error, parameters

@@ -11,7 +11,6 @@ import sys
 import time
 
 import torch
-from uqno.experiments.presets import CarSettings, preset
 
 from benchmarks.common import in_a_process, peak_memory, record, row
 from uqno import UQNO
