@@ -62,7 +62,13 @@ class Operator(nn.Module):
         wanted = [f for f in normalise if f in taken or (fields is None and f == "a")]
         self.inputs = nn.ModuleDict({field: Normaliser() for field in wanted})
         self.outputs = Normaliser()
-        self.register_state_dict_post_hook(_tensors_only)  # type: ignore[no-untyped-call]
+
+    def state_dict(self, *arguments: Any, **named: Any) -> Any:
+        """The tensors alone, without what a module adds, as neuraloperator's models do."""
+        state = super().state_dict(*arguments, **named)
+        for name in [name for name, value in state.items() if not isinstance(value, Tensor)]:
+            del state[name]
+        return state
 
     # --- functions to functions ---------------------------------------------------------------
 
@@ -301,12 +307,6 @@ class _Function(nn.Module):
 
     def forward(self, *arguments: Any, **named: Any) -> Tensor:
         return self.function(*arguments, **named)
-
-
-def _tensors_only(_: nn.Module, state: dict[str, Any], *__: object) -> None:
-    """Drop what a module adds to its state beside tensors, as neuraloperator's models do."""
-    for name in [name for name, value in state.items() if not isinstance(value, Tensor)]:
-        del state[name]
 
 
 def _arguments(module: Callable[..., Tensor]) -> tuple[str, ...]:
