@@ -346,8 +346,6 @@ def test_large_functions_together_and_alone():
     np.testing.assert_array_equal(function_scores(error, ones, 1000), expected)
     np.testing.assert_array_equal(function_scores(list(error), list(ones), 1000), expected)
     zero = np.where(np.arange(LARGE) == 3, 0.0, ones)
-    np.testing.assert_array_equal(
-        function_scores(list(error), list(zero), LARGE), [np.inf, np.inf]
-    )
+    np.testing.assert_array_equal(function_scores(list(error), list(zero), LARGE), [np.inf, np.inf])
     overflow = function_scores([np.full(3, 1e300)], [np.full(3, 1e-300)], 2)
     assert overflow.tolist() == [np.inf]

@@ -65,7 +65,9 @@ def test_hoeffding_takes_t_from_the_smallest_function():
     known = HoeffdingRank(request, 500)
     alone = default_ranks(200, 500, request)
     assert known.point_rank(500) == alone.point
-    assert known.point_rank(2000) in range(4 * alone.point - 3, 4 * alone.point + 1)  # the same share
+    assert known.point_rank(2000) in range(
+        4 * alone.point - 3, 4 * alone.point + 1
+    )  # the same share
     streamed = HoeffdingRank(request, None)
     assert streamed.point_rank(500) == alone.point
     assert streamed.point_rank(2000) == known.point_rank(2000)
