@@ -163,7 +163,7 @@ def test_foreign_byte_order_and_strides():
     assert calibrate(error[:, ::-1], uncertainty[:, ::-1], 0.1, 0.1) == expected
 
 
-# --- one by one, with the whole text where values stand in it ----------------------------------------
+# --- one by one, with the whole text where values stand in it --------------------------------
 
 
 @pytest.mark.parametrize(
@@ -328,8 +328,8 @@ def test_what_is_good_comes_back():
     np.testing.assert_array_equal(checks.sorted_scores([0, 1, 1, None], 4), [0, 1, 1, np.inf])
     np.testing.assert_array_equal(checks.weights("f", [[0, 1], [2, 3]], 4), [0, 1, 2, 3])
     assert checks.weights("f", np.ones(2, np.float32), 2).dtype == np.float64
-    for given, wanted in ((np.float16, np.float32), (np.float32, np.float32), (int, np.float64),
-                          (bool, np.float64), (np.uint8, np.float64), (">f8", np.float64)):  # fmt: skip
+    single, double = (np.float16, np.float32), (int, bool, np.uint8, ">f8")
+    for given, wanted in [(x, np.float32) for x in single] + [(x, np.float64) for x in double]:
         assert checks.real("error", "f", np.ones(2, given)).dtype == wanted
     same = np.ones(3)
     assert checks.real("error", "f", same) is same
