@@ -10,14 +10,14 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from mutmut.stats import status_by_exit_code
-
 WANTED = 0.95
 KILLED = {"killed", "timeout", "segfault"}
 COLUMNS = ("killed", "timeout", "survived", "no tests", "not checked")
 
 
 def main(folder: Path) -> int:
+    from mutmut.stats import status_by_exit_code  # installed by `make mutants` alone
+
     total: Counter[str] = Counter()
     survivors = []
     print(f"{'module':32}{'mutants':>12}" + "".join(f"{column:>12}" for column in COLUMNS))
