@@ -15,7 +15,10 @@ def same_random_numbers():
         sys.modules["torch"].manual_seed(0)
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
+    measured = config.pluginmanager.hasplugin("_cov")
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
+        if measured and item.get_closest_marker("statistical"):
+            item.add_marker(pytest.mark.no_cover)  # the same lines a million times

@@ -184,7 +184,7 @@ import sys
 
 class NoTorch:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("torch", "lightning_fabric", "lightning_utilities", "safetensors"):
+        if name.split(".")[0] in ("torch", "lightning_fabric", "safetensors"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, NoTorch())

@@ -1,6 +1,8 @@
 """What `mutmut run` left behind, as a table: mutants of each module, killed or not.
 
 Exits with an error where fewer than 95 % were killed. A mutant that runs out of time is killed.
+
+    python -m tests.conformal.mutants
 """
 
 import json
@@ -9,39 +11,33 @@ from collections import Counter
 from pathlib import Path
 
 WANTED = 0.95
-# Exit codes of pytest as mutmut keeps them; whatever is not listed ran out of time or crashed.
-KILLED, SURVIVED, UNTESTED, NOT_RUN = (1, 3), (0, 5), (33, 34), (None,)
-
-
-def outcome(code: int | None) -> str:
-    if code in NOT_RUN:
-        return "not run"
-    if code in KILLED:
-        return "killed"
-    return "survived" if code in (*SURVIVED, *UNTESTED) else "timeout"
+KILLED = {"killed", "timeout", "segfault"}
+COLUMNS = ("killed", "timeout", "survived", "no tests", "not checked")
 
 
 def main(folder: Path) -> int:
+    from mutmut.stats import status_by_exit_code  # installed by `make mutants` alone
+
     total: Counter[str] = Counter()
     survivors = []
-    print(f"{'module':32}{'mutants':>9}{'killed':>9}{'timeout':>9}{'survived':>9}{'not run':>9}")
+    print(f"{'module':32}{'mutants':>12}" + "".join(f"{column:>12}" for column in COLUMNS))
     for file in sorted(folder.rglob("*.py.meta")):
         codes = json.loads(file.read_text(encoding="utf8"))["exit_code_by_key"]
-        counts = Counter(outcome(code) for code in codes.values())
-        survivors += [name for name, code in codes.items() if outcome(code) == "survived"]
+        status = {name: status_by_exit_code[code] for name, code in codes.items()}
+        counts = Counter(status.values())
+        survivors += [name for name, what in status.items() if what not in KILLED]
         total += counts
         if codes:
             print(line(str(file.relative_to(folder)).removesuffix(".meta"), counts))
     print(line("all", total))
-    killed = (total["killed"] + total["timeout"]) / max(1, total.total())
+    killed = sum(total[what] for what in KILLED) / max(1, total.total())
     print(f"{killed:.1%} killed, at least {WANTED:.0%} are wanted. Survivors (mutmut show NAME):")
     print("\n".join(f"  {name}" for name in survivors))
     return 0 if killed >= WANTED else 1
 
 
 def line(name: str, counts: Counter[str]) -> str:
-    each = ("killed", "timeout", "survived", "not run")
-    return f"{name:32}{counts.total():9}" + "".join(f"{counts[kind]:9}" for kind in each)
+    return f"{name:32}{counts.total():12}" + "".join(f"{counts[column]:12}" for column in COLUMNS)
 
 
 if __name__ == "__main__":

@@ -96,12 +96,16 @@ def test_the_iid_frontier_only_gains_pairs(n, m, alphas, deltas):
 @settings(max_examples=80, deadline=None)
 @given(st.integers(0, 10**6), SHARES, SHARES, DESIGNS, st.sampled_from([None, 0.8]))
 def test_streams_lists_and_arrays_agree_at_any_level(seed, alpha, delta, design, confidence):
-    test_streams_lists_and_arrays_agree(design, confidence, seed, alpha, delta)
+    check_that_streams_agree(design, confidence, seed, alpha, delta)
 
 
 @pytest.mark.parametrize("design", ["grid", "iid", "hoeffding"])
 @pytest.mark.parametrize("confidence", [None, 0.8])
-def test_streams_lists_and_arrays_agree(design, confidence, seed=0, alpha=0.3, delta=0.2):
+def test_streams_lists_and_arrays_agree(design, confidence):
+    check_that_streams_agree(design, confidence, seed=0, alpha=0.3, delta=0.2)
+
+
+def check_that_streams_agree(design, confidence, seed, alpha, delta):
     error, uncertainty = functions(seed)
     arguments = (alpha, delta, design, None, confidence)
     whole = calibrate_or_none(error, uncertainty, *arguments)
@@ -115,11 +119,15 @@ def test_streams_lists_and_arrays_agree(design, confidence, seed=0, alpha=0.3, d
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), SHARES, SHARES, st.sampled_from(["grid", "iid"]))
 def test_mixed_streams_and_lists_agree_at_any_level(seed, alpha, delta, design):
-    test_mixed_streams_and_lists_agree(design, seed, alpha, delta)
+    check_that_mixed_streams_agree(design, seed, alpha, delta)
 
 
 @pytest.mark.parametrize("design", ["grid", "iid"])
-def test_mixed_streams_and_lists_agree(design, seed=0, alpha=0.3, delta=0.2):
+def test_mixed_streams_and_lists_agree(design):
+    check_that_mixed_streams_agree(design, seed=0, alpha=0.3, delta=0.2)
+
+
+def check_that_mixed_streams_agree(design, seed, alpha, delta):
     rng = np.random.default_rng(seed)
     error = [rng.standard_normal(m) for m in rng.integers(20, 80, 70)]
     uncertainty = [np.ones(e.size) for e in error]
@@ -472,7 +480,8 @@ def test_what_a_calibration_says_of_itself():
     cal = calibrate(error, uncertainty, 0.1, 0.2, confidence=0.7)
     assert (cal.alpha, cal.delta) == (0.1, 0.2)
     assert cal.levels == {
-        "alpha": 0.1, "delta": 0.2, "confidence": 0.7, "sampling": "grid", "mixed": "own", "seed": 0,
+        "alpha": 0.1, "delta": 0.2, "confidence": 0.7, "sampling": "grid", "mixed": "own",
+        "seed": 0,
     }  # fmt: skip
     assert cal.scale_for({}) == cal.scale
     assert (cal.functions, cal.points, cal.points_max, cal.weighted) == (60, 40, 40, False)
@@ -518,9 +527,9 @@ def test_splits_of_weights_iterators_and_lists():
     error, uncertainty = functions(16, n=40)
     rule, splits = guarantees.Fraction(0.2, 0.2), [[0, 5, 7, 9, 11, 13], [1, 2, 3, 4, 5, 39]]
     each = [calibrate(error[s], uncertainty[s], guarantee=rule).scale for s in np.array(splits)]
-    for given in ((error, uncertainty), (list(error), list(uncertainty)),
+    for both in ((error, uncertainty), (list(error), list(uncertainty)),
                   (iter(error), iter(uncertainty))):  # fmt: skip
-        np.testing.assert_array_equal(calibrate_splits(*given, rule, splits), each)
+        np.testing.assert_array_equal(calibrate_splits(*both, rule, splits), each)
     with pytest.raises(ValueError, match="splits name functions -1 … 5, expected 0 … 39"):
         calibrate_splits(error, uncertainty, rule, [[-1, 3, 5, 2, 1, 0]])
     with pytest.raises(ValueError, match=r"splits have shape \(3,\), expected"):

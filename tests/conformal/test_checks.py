@@ -1,10 +1,12 @@
 """Each kind of bad input has an error of its own: the value, the bound, the remedy."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 from uqno import InfeasibleError, calibrate
-from uqno.conformal import Ranks, calibrate_all
+from uqno.conformal import Ranks, calibrate_all, checks
 from uqno.conformal.selection import LARGE
 
 GOOD = np.ones((30, 8))
@@ -159,3 +161,184 @@ def test_foreign_byte_order_and_strides():
     expected = calibrate(error, uncertainty, 0.1, 0.1)
     assert calibrate(error.astype(">f8"), np.asfortranarray(uncertainty), 0.1, 0.1) == expected
     assert calibrate(error[:, ::-1], uncertainty[:, ::-1], 0.1, 0.1) == expected
+
+
+# --- one by one, with the whole text where values stand in it --------------------------------
+
+
+@pytest.mark.parametrize(
+    ("check", "said"),
+    [
+        (
+            lambda: checks.finite_error("f", with_value(np.nan)),
+            "error of f is nan at point 29 (1 such of 240); errors must be finite: leave out the "
+            "failed simulations or the masked points",
+        ),
+        (
+            lambda: checks.finite_uncertainty("f", with_value(np.inf)),
+            "uncertainty of f is inf at point 29 (1 such of 240); it must be a finite number ≥ 0",
+        ),
+        (
+            lambda: checks.finite_uncertainty("f", -GOOD),
+            "uncertainty of f is -1.0 at point 0 (240 such of 240); it must be ≥ 0: use a positive "
+            "function of the network's output, such as softplus",
+        ),
+        (
+            lambda: checks.weights("f", [np.inf, 1], 2),
+            "weights of f is inf at point 0 (1 such of 2); weights must be finite numbers ≥ 0",
+        ),
+        (
+            lambda: checks.weights("f", [1, -1], 2),
+            "weights of f is -1.0 at point 1 (1 such of 2); weights are areas or shares: none may "
+            "be negative",
+        ),
+        (
+            lambda: checks.weights("f", [0, 0], 2),
+            "weights of f sum to zero: at least one point must count",
+        ),
+        (lambda: checks.weights("f", [1, 1], 3), "weights of f have 2 points, expected 3"),
+        (
+            lambda: checks.weights("f", [1e308] * 9, 9),
+            "weights of f have an infinite sum: divide them by the largest",
+        ),
+        (
+            lambda: checks.share("alpha", 0),
+            "alpha = 0 must lie strictly between 0 and 1; to cover every point of a grid of m "
+            "points take any alpha below 1/m",
+        ),
+        (
+            lambda: checks.share("alpha", 1),
+            "alpha = 1 must lie strictly between 0 and 1; for example alpha=0.1",
+        ),
+        (
+            lambda: checks.share("delta", "1/0"),
+            "delta = '1/0' must lie strictly between 0 and 1; for example delta=0.1",
+        ),
+        (
+            lambda: checks.share("delta", 0),
+            "delta = 0 must lie strictly between 0 and 1; for example delta=0.1",
+        ),
+        (
+            lambda: checks.count("n", 1, least=2),
+            "n = 1 must be a whole number, at least 2 and at most 10^12",
+        ),
+        (lambda: checks.sampling("x"), "sampling = 'x' must be one of grid, iid, hoeffding"),
+        (lambda: checks.mixed("x", "iid"), "mixed = 'x' must be one of own, subsample"),
+        (
+            lambda: checks.own_ranks(3),
+            "ranks = 3 must be a uqno.conformal.Ranks(point, function)",
+        ),
+        (
+            lambda: checks.own_ranks(Ranks(0, 1)),
+            "ranks.point = 0 must be a whole number, at least 1 and at most 10^12",
+        ),
+        (
+            lambda: checks.own_ranks(Ranks(1, 0)),
+            "ranks.function = 0 must be a whole number, at least 1 and at most 10^12",
+        ),
+        (
+            lambda: checks.indices_of("splits", np.array([0, 9]), 9),
+            "splits name functions 0 … 9, expected 0 … 8",
+        ),
+        (
+            lambda: checks.sorted_scores([2.0, 1.0], 2),
+            "scores in the calibration have shape (2,), expected 2 numbers ≥ 0 in rising order",
+        ),
+        (lambda: checks.sorted_scores(3, 2), "scores in the calibration must be numbers"),
+        (
+            lambda: checks.named_arrays("x" * 100),
+            f"details = '{'x' * 59} in the calibration must be an object",
+        ),
+        (
+            lambda: checks.holds_functions("error", GOOD[0], (8,)),
+            "error has shape (8,), expected (functions, points): one row per function; reshape a "
+            "single point per function to (functions, 1)",
+        ),
+        (
+            lambda: checks.shapes("f", (3,), ()),
+            "uncertainty of f is a single number, expected one array of points per function; for "
+            "one point per function use shape (functions, 1)",
+        ),
+        (lambda: checks.shapes("f", (3, 0), (3,)), "f has no points: error (3, 0), "
+         "uncertainty (3,)"),
+        (
+            lambda: checks.shapes("f", (3, 2), (2,)),
+            "error of f has shape (3, 2), uncertainty (2,): expected the same shape, or one more "
+            "last axis in the error for the components of a vector",
+        ),
+        (
+            lambda: checks.ends_together("weights", 3, True),
+            "weights ends after 3 functions and the others go on: expected as many functions in "
+            "each",
+        ),
+        (
+            lambda: checks.point_rank(np.array([0, 3]), 5, "f"),
+            "point rank [0 3] must lie in 1 … 5, the number of points of f",
+        ),
+        (
+            lambda: checks.scale_for_each(np.ones(3), 2),
+            "scale has 3 values, expected one number, or one for each function",
+        ),
+        (
+            lambda: checks.same_number(error=3, weights=2),
+            "expected as many functions in each, got 3 of error, 2 of weights",
+        ),
+        (
+            lambda: checks.real("error", "f", np.array(["x"])),
+            "error of f has dtype <U1, expected real numbers",
+        ),
+        (
+            lambda: checks.real("error", "f", np.array([1j])),
+            "error of f has dtype complex128, expected real numbers; pass real and imaginary part "
+            "as two components",
+        ),
+        (
+            lambda: checks.weights_design("iid"),
+            "weights go with sampling='grid', got sampling='iid': points drawn from μ already "
+            "carry μ; leave weights out, or treat the points as the domain with 'grid'",
+        ),
+    ],
+)  # fmt: skip
+def test_the_whole_message(check, said):
+    with pytest.raises(ValueError) as raised:  # noqa: PT011 - the message is compared as a whole
+        check()
+    assert str(raised.value) == said
+
+
+def test_what_is_good_comes_back():
+    assert checks.share("alpha", 0.1) == Fraction(1, 10)
+    assert checks.count("n", np.int64(3)) == 3
+    assert type(checks.count("n", np.int64(3))) is int
+    assert checks.count("n", 10**12) == 10**12
+    assert checks.count("n", 1) == 1
+    assert checks.count("seed", 0, least=0) == 0
+    assert checks.mixed("subsample", "iid") == "subsample"
+    assert checks.mixed("own", "grid") == "own"
+    assert checks.functions(2) == 2
+    assert checks.shapes("f", (3,), (3,)) is False
+    assert checks.shapes("f", (3, 2), (3,)) is True
+    checks.own_ranks(Ranks(1, 1))
+    checks.weights_design("grid")
+    checks.indices_of("splits", np.array([0, 8]), 9)
+    checks.point_rank(np.array([1, 5]), 5, "f")
+    checks.scale_for_each(np.array(1.0), 5)
+    checks.scale_for_each(np.ones(5), 5)
+    checks.scale_for_each(np.ones(5), 3, at_least=True)
+    checks.same_number(error=3)
+    np.testing.assert_array_equal(checks.sorted_scores([0, 1, 1, None], 4), [0, 1, 1, np.inf])
+    np.testing.assert_array_equal(checks.weights("f", [[0, 1], [2, 3]], 4), [0, 1, 2, 3])
+    assert checks.weights("f", np.ones(2, np.float32), 2).dtype == np.float64
+    single, double = (np.float16, np.float32), (int, bool, np.uint8, ">f8")
+    for given, wanted in [(x, np.float32) for x in single] + [(x, np.float64) for x in double]:
+        assert checks.real("error", "f", np.ones(2, given)).dtype == wanted
+    same = np.ones(3)
+    assert checks.real("error", "f", same) is same
+    unmasked = np.ma.masked_less(np.ones(3), 0)
+    assert checks.real("error", "f", unmasked).tolist() == [1, 1, 1]
+    with pytest.raises(ValueError, match="functions = 1000000000001 must"):
+        checks.count("functions", 10**12 + 1)
+    for bad in (-1.0, np.nan, [1.0, -1.0], [[1.0]]):
+        with pytest.raises(ValueError, match="scale = "):
+            checks.scale(bad)
+    assert checks.scale(0).shape == ()
+    assert checks.scale([0, 1]).dtype == np.float64

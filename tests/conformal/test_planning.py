@@ -127,7 +127,7 @@ def test_remedies_in_words_are_below_one_and_two_functions_are_the_least():
         plan(0.1, 0.1, 100, 10**30, "iid")
 
 
-# --- the searches ----------------------------------------------------------------------------------
+# --- the searches ----------------------------------------------------------------------------
 
 
 class Threshold:

@@ -289,9 +289,9 @@ def test_ranks_by_the_number_of_points():
     ones = [np.ones(3), np.ones(2)]
     np.testing.assert_array_equal(function_scores(ragged, ones, lambda m: m), [3, 5])
     np.testing.assert_array_equal(function_scores(ragged, ones, lambda m: m - 1), [2, 4])
-    with pytest.raises(ValueError, match="point rank 3 must lie in 1 … 2, .* of function 1"):
+    with pytest.raises(ValueError, match=r"point rank 3 must lie in 1 … 2, .* of function 1"):
         function_scores(ragged, ones, 3)
-    with pytest.raises(ValueError, match="point rank 0 must lie in 1 … 3, .* of function 0"):
+    with pytest.raises(ValueError, match=r"point rank 0 must lie in 1 … 3, .* of function 0"):
         function_scores(ragged, ones, 0)
 
 

@@ -75,7 +75,7 @@ def test_what_the_fast_way_leaves_to_the_slow_one(error, uncertainty):
 
 @pytest.mark.parametrize("law", ["uniform", "normal", "heavy"])
 def test_few_values_are_left_to_choose_from(law):
-    """The two guesses of `_narrowed` do their work: a plain selection among all is the exception."""
+    """The two guesses of `_narrowed` do their work: no plain selection among all is needed."""
     rng = np.random.default_rng(0)
     m = 2 * LARGE
     values = {
@@ -115,7 +115,7 @@ def test_the_first_guess_is_the_value_and_the_distance_of_neighbours():
         assert step == pytest.approx(1 / m, rel=0.01)
 
 
-# --- weights ---------------------------------------------------------------------------------------
+# --- weights ---------------------------------------------------------------------------------
 
 HALF = Fraction(1, 2)
 

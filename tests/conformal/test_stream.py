@@ -109,7 +109,7 @@ def test_a_stream_says_what_it_knows():
     assert not Stream(ragged, ragged).weighted
 
 
-# --- chunks ----------------------------------------------------------------------------------------
+# --- chunks ----------------------------------------------------------------------------------
 
 
 def firsts(stream):
@@ -230,7 +230,7 @@ def test_numbers_and_sizes_that_are_known():
     assert (empty.number, empty.sizes, empty.weighted) == (None, None, False)
 
 
-# --- slabs -----------------------------------------------------------------------------------------
+# --- slabs -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 5, 10, 11])

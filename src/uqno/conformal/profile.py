@@ -39,7 +39,7 @@ class Kept(ABC):
     def names(self) -> Iterator[str]:
         return (f"function {i}" for i in range(len(self)))
 
-    def expect(self, ranks: Integers) -> None:
+    def expect(self, ranks: Integers) -> None:  # noqa: B027 - nothing to do is the answer
         """Nothing to prepare: the ratios are sorted."""
 
     def all_ratios(self) -> Reals:

@@ -84,6 +84,15 @@ def test_what_most_rules_leave_alone():
     assert Largest().ranks(3) is None
 
 
+def test_a_scale_for_each_new_function():
+    class Doubled(Worst):
+        def scale_for(self, calibration: Any, function: Any) -> float:
+            return calibration.scale * function["factor"]
+
+    cal = calibrate(np.ones((4, 3)), np.ones((4, 3)), guarantee=Doubled())
+    assert cal.scale_for({"factor": 2.0}) == 2.0
+
+
 def test_another_share():
     other = Worst(unit="s").with_share("share", 0.25)
     assert (other.share, other.unit) == (0.25, "s")

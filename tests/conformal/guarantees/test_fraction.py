@@ -24,8 +24,8 @@ MARGINAL = (
     "function exchangeable with them, "
 )
 CONDITIONAL = (
-    "With confidence 80 % in the draw of the n = 60 calibration functions, for at least 90 % of new "
-    "functions drawn independently from the same law "
+    "With confidence 80 % in the draw of the n = 60 calibration functions, for at least 90 % of "
+    "new functions drawn independently from the same law "
 )
 BAND = "the band of 1 × uncertainty around the prediction covers at least 90 % of "
 GIVEN = ", given that prediction and uncertainty were made without these functions"
@@ -143,7 +143,7 @@ def test_the_plan_word_for_word(asked, said):
     assert str(plan(*asked)) == said
 
 
-# --- what is asked for ---------------------------------------------------------------------------
+# --- what is asked for -----------------------------------------------------------------------
 
 
 def test_settings_are_exact_and_make_it_again():
@@ -183,7 +183,7 @@ def test_bad_settings(more, said):
         Fraction(**{"alpha": 0.1, "delta": 0.1, **more})
 
 
-# --- what is refused before anything is read -------------------------------------------------------
+# --- what is refused before anything is read -------------------------------------------------
 
 
 @pytest.mark.parametrize("sampling", ["grid", "iid", "hoeffding"])
@@ -198,7 +198,7 @@ def test_subsampling_refuses_with_the_smallest_number_of_points():
     rule = Fraction(0.1, 0.02, "iid", mixed="subsample")
     with pytest.raises(InfeasibleError, match="Not feasible with 60 calibration functions of 12 "):
         rule.collector(Facts(60, (20, 12, 15) * 20, weighted=False))
-    with pytest.raises(InfeasibleError, match="not feasible with 9 functions of different .*, 1 "):
+    with pytest.raises(InfeasibleError, match=r"not feasible with 9 functions of different .*, 1 "):
         Fraction(0.5, 0.2, "iid").collector(Facts(9, (1, 2, 1) * 3, weighted=False))
 
 
@@ -208,7 +208,7 @@ def test_weights_go_with_a_grid_alone(sampling):
         Fraction(0.1, 0.1, sampling).collector(Facts(30, None, weighted=True))
 
 
-# --- the rule --------------------------------------------------------------------------------------
+# --- the rule --------------------------------------------------------------------------------
 
 
 def test_scales_of_sets_that_are_too_small():
@@ -251,7 +251,7 @@ def test_an_own_pair_is_named_when_it_does_not_carry():
     assert calibrate(ONES, ONES, 0.1, 0.1, ranks=Ranks(1000, 60)).ranks == Ranks(1000, 60)
 
 
-# --- what a file may claim ---------------------------------------------------------------------------
+# --- what a file may claim -------------------------------------------------------------------
 
 
 def claimed(**changes):
