@@ -1,5 +1,6 @@
 """Each kind of bad input has an error of its own: the value, the bound, the remedy."""
 
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -68,7 +69,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(
-    ("error", "uncertainty", "more", "said"), BAD, ids=[b[3][:40] for b in BAD]
+    ("error", "uncertainty", "more", "said"), BAD, ids=[re.sub(r"\W+", " ", b[3]) for b in BAD]
 )
 def test_bad_input(error, uncertainty, more, said):
     error, uncertainty = (x() if callable(x) else x for x in (error, uncertainty))
