@@ -38,7 +38,7 @@ class View(TypedDict):
     uncertainty: int
     """Before scaling."""
     magnitude: int | None
-    """Of the prediction, where functions are vector-valued; then the truth is shown by its own."""
+    """The magnitude of the prediction, where functions are vector-valued."""
     ratios: Packed
     """(rungs,): the ratio at each of `rungs`, for the exact coverage at any λ."""
 

@@ -60,7 +60,7 @@ def ranks_of(points: int, rungs: Array, alphas: Iterable[float]) -> tuple[list[i
 def chosen(coverage: Reals, score: Reals, most: int = MOST_SHOWN) -> list[tuple[int, str]]:
     """(function, place) of best, median and worst coverage, then evenly in between, from the best.
 
-    Of functions with the same coverage, the one that needs the smaller scale is the better.
+    Among functions with the same coverage, the one that needs the smaller scale is the better.
     """
     order = np.lexsort((score, -coverage))
     n = len(order)

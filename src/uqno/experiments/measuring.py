@@ -58,14 +58,14 @@ class Measured:
     area_percentage: float | None = None
     """And the share of functions of which it covers 1 − α of the area or more."""
     area_bandwidth: float | None = None
-    """Of the band whose scale is found by area instead of by points."""
+    """The bandwidth of the band whose scale is found by area instead of by points."""
     oracle_scale: float | None = None
     """The smallest λ that reaches 1 − δ on the test set itself."""
     oracle_bandwidth: float | None = None
     rank_correlation: float | None = None
-    """Of uncertainty and error over the points of a function, mean over functions."""
+    """The correlation of uncertainty and error over the points, mean over functions."""
     function_correlation: float | None = None
-    """Of mean uncertainty and mean error over the functions."""
+    """The correlation of mean uncertainty and mean error over the functions."""
     interval_score: float | None = None
 
     @property

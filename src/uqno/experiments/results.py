@@ -25,7 +25,7 @@ Field = list[float] | list[list[float]]
 
 
 class Unit(TypedDict):
-    """Of functions that are no pure numbers; bandwidths in the record are divided by `size`."""
+    """The unit of functions that are no pure numbers; bandwidths are divided by `size`."""
 
     symbol: str
     size: float
@@ -68,7 +68,7 @@ class Row(TypedDict):
     area_percentage: float | None
     """And the share of functions of which at least 1 − α of the area is covered."""
     area_bandwidth: float | None
-    """Of the band that is calibrated by area instead."""
+    """The bandwidth of the band that is calibrated by area instead."""
     relative_error: float | None
     """Mean over held-out functions of ‖u − Ĝ(a)‖ / ‖u‖."""
     oracle_scale: float | None
@@ -202,7 +202,7 @@ class Results(TypedDict):
     machine: str
     split: dict[str, int]
     points: int
-    """Of every held-out function."""
+    """The number of points of every held-out function."""
     unit: Unit | None
     domain: Domain
     """Where the functions live."""

@@ -22,7 +22,7 @@ class Domain(TypedDict):
     nodes: list[int]
     """As calibrated and tested; the fields that are shown may be thinner."""
     unit: str | None
-    """Of truth, error and uncertainty, as "Pa"; None for pure numbers."""
+    """The unit of truth, error and uncertainty, such as "Pa"; None for pure numbers."""
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ class Settings:
     """The name of the task that they are settings of."""
 
     seed: int = bounded(0, least=0)
-    """Of the functions, of the networks and of the splits into calibration and test."""
+    """The seed of the functions, the networks and the splits into calibration and test."""
     train: int
     calibration: int = bounded(least=2)
     test: int
@@ -63,7 +63,7 @@ class Settings:
     uncertainty_share: float = bounded(1.0, positive=True)
     """Epochs of a network that learns errors, as a share of `epochs`."""
     folds: int = bounded(2, least=2)
-    """Of the out-of-fold residuals."""
+    """The number of folds for out-of-fold residuals."""
     committee: int = 1
     """Operators whose mean is Ĝ in the recipe `uqno`."""
     symmetric: bool = True
@@ -79,7 +79,7 @@ class Settings:
     alphas: tuple[float, ...] = bounded(share=True)
     delta: float = bounded(0.02, share=True)
     curve_alphas: tuple[float, ...] = bounded(share=True)
-    """Of the figures with several levels."""
+    """The levels α in figures with several of them."""
     splits: int = 2000
     """Random splits of the held-out functions over which figures are averaged."""
     methods: tuple[str, ...] = ALL_METHODS

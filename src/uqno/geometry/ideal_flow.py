@@ -28,7 +28,7 @@ NEAR = 16
 MOST = 12_000
 # Cp is cut off here: at an edge the ideal flow is as fast as the mesh is fine.
 LEAST = -3.0
-# Of the residual of the linear equations, relative to their right-hand side.
+# The largest residual of the linear equations, relative to their right-hand side.
 TOLERANCE = 1e-4
 # Between body and a ground of unknown place, relative to the body's height: air must pass below.
 GAP = 0.05

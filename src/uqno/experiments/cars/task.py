@@ -60,7 +60,7 @@ class Cars:
 
     @property
     def stream(self) -> Stream:
-        """Of the ideal flow: the shipped cars drive above a ground at 0, others stand on it."""
+        """The ideal flow: the shipped cars drive above a ground at 0, others stand on it."""
         along, _, up = self.axes
         return Stream(along, up, 0.0 if isinstance(self.source, CarSet) else None)
 

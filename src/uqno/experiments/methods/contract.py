@@ -23,12 +23,12 @@ METHODS: dict[str, Method] = {}
 
 
 def no_fit(settings: Settings) -> Mapping[str, Fit]:
-    """Of a method that trains nothing but the operators that it shares."""
+    """The fits of a method that trains nothing but the operators that it shares."""
     return {}
 
 
 def uncertainty_fit(settings: Settings) -> Mapping[str, Fit]:
-    """Of a method that trains one network on the errors of all training functions."""
+    """The fit of a method that trains one network on the errors of all training functions."""
     return {"uncertainty": Fit(settings.train, settings.uncertainty_epochs)}
 
 
