@@ -18,7 +18,7 @@ from uqno.experiments.darcy import Recipe, generate
 from uqno.operators import FNO, Operator
 from uqno.operators.symmetry import Symmetry, averaged
 from uqno.training import RelativeL2, fit
-from uqno.training.samples import Data
+from uqno.types import Samples
 
 TRAIN, TEST, EPOCHS, BATCH, RATE = 1000, 200, 25, 16, 5e-3
 FINER = (85, 141, 421)
@@ -52,7 +52,7 @@ def parameters(module: nn.Module) -> int:
 
 
 @torch.no_grad()
-def error(operator: Operator, data: Data, symmetries: Sequence[Symmetry] = ()) -> float:
+def error(operator: Operator, data: Samples, symmetries: Sequence[Symmetry] = ()) -> float:
     """Mean relative L2 error, as the loss measures it, averaged over symmetries if any."""
     loss, total = RelativeL2(), 0.0
     for i in range(len(data)):
