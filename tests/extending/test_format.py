@@ -1,16 +1,16 @@
 """An export format that is written outside the package is found by bands and by the shell."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from typer.testing import CliRunner
 
 from tests.band.bands import geometries, line, plane, surface
 from tests.extending import own_format
 from uqno import UQNO
-from uqno.cli.app import app
 from uqno.operators import FNO
 
 
@@ -55,6 +55,10 @@ def test_the_shell_finds_it(tmp_path):
     a = functions[0]["a"].numpy()
     np.savez(tmp_path / "a.npz", a=a)
     names = [str(tmp_path / name) for name in ("model", "a.npz", "band.csv")]
-    done = CliRunner().invoke(app, ["predict", names[0], names[1], "--out", names[2]])
-    assert done.exit_code == 0, done.output
+    command = [sys.executable, "-c", "from uqno.cli.app import main; main()"]
+    command += ["predict", names[0], names[1], "--out", names[2]]
+    unknown = subprocess.run(command, capture_output=True, text=True)
+    assert unknown.returncode == 2
+    assert "band.csv must end in" in unknown.stderr
+    subprocess.run([*command, "--use", own_format.__file__], check=True, capture_output=True)
     np.testing.assert_allclose(read(tmp_path / "band.csv")["radius"], model.predict(a).radius)

@@ -167,9 +167,12 @@ def predict(
     to: Annotated[Path, typer.Option("--out", help="A .nc, .npz, .vtp or .vtr file.")] = Path(
         "band.nc"
     ),
+    use: Use = None,
     as_json: Json = False,
 ) -> None:
     """Predict functions with their calibrated band."""
+    import numpy as np
+
     from uqno.band.formats import format_of
     from uqno.data.arrays import read_arrays
     from uqno.data.readers.csv import read_points
@@ -188,7 +191,7 @@ def predict(
             "out": str(to),
             "functions": len(band) if band.is_batch else 1,
             "bandwidth": band.bandwidth,
-            "scale": band.calibration.scale,
+            "scale": np.asarray(band.applied_scale).tolist(),
             "guarantee": band.guarantee,
         }
         out.print_json(json.dumps(said))

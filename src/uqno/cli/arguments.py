@@ -8,7 +8,7 @@ import typer
 
 
 def use_files(sources: list[str] | None) -> list[str]:
-    """Load files and modules of the user's own, for the tasks and methods that they define."""
+    """Load files and modules of the user's own, for what they define: tasks, operators, …"""
     if sources:
         from uqno.experiments.extensions import use
 
@@ -22,7 +22,7 @@ Use = Annotated[
     typer.Option(
         "--use",
         metavar="FILE.py|MODULE",
-        help="Load a file or module of your own first, for the tasks and methods it defines.",
+        help="Load a file or module of your own first, for what it defines.",
         is_eager=True,
         callback=use_files,
     ),
