@@ -461,7 +461,8 @@ def test_save_load_and_predict_in_a_fresh_process(fitted, tmp_path):
     fitted.save(tmp_path / "model")
     fitted.save(tmp_path / "model")  # an older one is replaced
     assert sorted(f.name for f in (tmp_path / "model").iterdir()) == [
-        "README.txt", "base.safetensors", "model.json", "uncertainty.safetensors"]  # fmt: skip
+        "README.txt", "base.safetensors", "calibration-1.json", "model.json",
+        "uncertainty.safetensors"]  # fmt: skip
     assert list(tmp_path.iterdir()) == [tmp_path / "model"]
     np.save(tmp_path / "a.npy", a.numpy())
     code = f"""
@@ -621,3 +622,65 @@ def test_errors_of_predict_are_one_line(arguments, said, saved):
     assert failed.returncode == 2
     assert said in failed.stderr
     assert failed.stderr.count("\n") == 1
+
+
+def test_many_scores_of_a_calibration_are_saved_beside_it(tmp_path, monkeypatch):
+    from uqno.conformal import calibration as module
+
+    monkeypatch.setattr(module, "MOST_SCORES_IN_JSON", 10)
+    model = UQNO(lambda a: a, Constant())
+    samples = [{"a": torch.randn(1, 8), "u": torch.randn(1, 8)} for _ in range(40)]
+    model.fit(samples[:5])
+    cal = model.calibrate(samples[5:], alpha=0.2, delta=0.2)
+    model.save(tmp_path / "model")
+    assert (tmp_path / "model" / "calibration-1.scores.npy").is_file()
+    again = UQNO.load(tmp_path / "model", base=lambda a: a)
+    np.testing.assert_array_equal(again.calibrations[0].scores, cal.scores)
+    (tmp_path / "model" / "calibration-1.scores.npy").unlink()
+    with pytest.raises(ValueError, match=r"calibration-1\.scores\.npy is missing"):
+        UQNO.load(tmp_path / "model", base=lambda a: a)
+    model.save(tmp_path / "model")
+    text = (tmp_path / "model" / "calibration-1.json").read_text()
+    (tmp_path / "model" / "calibration-1.json").write_text(text.replace("0.2", "0.3", 1))
+    with pytest.raises(ValueError, match="checksum is wrong"):
+        UQNO.load(tmp_path / "model", base=lambda a: a)
+
+
+def test_leaked_functions_leave_the_calibration_as_it_was():
+    samples = [{"a": torch.randn(1, 8), "u": torch.randn(1, 8)} for _ in range(40)]
+    model = UQNO(lambda a: a, Constant())
+    model.fit(samples[:5])
+    before = model.calibrate(samples[5:], alpha=0.2, delta=0.2)
+    with pytest.raises(ValueError, match=r"2 of 30 calibration functions .*indices \[0, 1\]"):
+        model.calibrate(samples[3:33], alpha=0.2, delta=0.2)
+    assert model.calibrations == (before,)
+
+
+def test_calibration_reads_each_function_once():
+    class Counting(list):
+        reads = 0
+
+        def __getitem__(self, i):
+            type(self).reads += 1
+            return super().__getitem__(i)
+
+    samples = [{"a": torch.randn(1, 8), "u": torch.randn(1, 8)} for _ in range(60)]
+    model = UQNO(lambda a: a, Constant())
+    model.fit(samples[:5])
+    model.calibrate(Counting(samples[5:]), alpha=[0.1, 0.2], delta=0.2)
+    assert Counting.reads == 55
+
+
+def test_a_guarantee_of_another_kind():
+    from tests.extending.own_expected_share import ExpectedShare
+    from tests.extending.own_known_shift import KnownShift
+
+    samples = [{"a": torch.randn(1, 8), "u": torch.randn(1, 8)} for _ in range(60)]
+    model = UQNO(lambda a: a, Constant())
+    model.fit(samples[:5])
+    shift = KnownShift(alpha=0.2, delta=0.2, ratios=(1.0,) * 55)
+    both = model.calibrate(samples[5:], guarantee=[ExpectedShare(alpha=0.2), shift])
+    assert [c.rule.name for c in both] == ["expected share, a sketch", "known shift, a sketch"]
+    one = model.calibrate(samples[5:], guarantee=ExpectedShare(alpha=0.2))
+    assert one == both[0]
+    assert model.predict(samples[0]["a"]).guarantee == one.guarantee

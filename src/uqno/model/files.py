@@ -1,4 +1,10 @@
-"""A model as a folder: weights in safetensors, the rest in JSON; no pickle, whole or absent."""
+"""A model as a folder: weights in safetensors, the rest in JSON; no pickle, whole or absent.
+
+model.json                 what the model is, and the checksums of all other files
+base.safetensors           weights of the base; base-2, base-3, … of other members
+uncertainty.safetensors    weights of the uncertainty
+calibration-1.json, …      a calibration each, and beside it its scores where they are many
+"""
 
 from __future__ import annotations
 
@@ -12,6 +18,7 @@ from typing import Any
 from torch import Tensor
 
 from uqno.conformal import Calibration
+from uqno.data.calibrations import read_calibration, scores_file, write_calibration
 from uqno.operators import OPERATORS, Operator
 from uqno.operators.symmetry import Symmetry, by_name
 from uqno.storage import sha256_of, write_folder, write_json, write_text
@@ -52,7 +59,8 @@ def save(folder: Path, saved: ModelParts) -> None:
 
 
 def _is_ours(file: Path) -> bool:
-    return file.name in ("model.json", "README.txt") or file.suffix == ".safetensors"
+    own = ("model.json", "README.txt")
+    return file.name in own or file.suffix == ".safetensors" or file.match("calibration-*.*")
 
 
 def _write(folder: Path, saved: ModelParts) -> None:
@@ -60,6 +68,8 @@ def _write(folder: Path, saved: ModelParts) -> None:
     tensors |= {_other(k): operator.state_dict() for k, operator in enumerate(saved.others)}
     for name, state in tensors.items():
         write_checkpoint(folder / f"{name}.safetensors", Checkpoint(state, {"part": name}))
+    for k, calibration in enumerate(saved.calibrations):
+        write_calibration(folder / _calibration(k), calibration)
     content = {
         "format": FORMAT,
         "version": VERSION,
@@ -71,11 +81,10 @@ def _write(folder: Path, saved: ModelParts) -> None:
         "deviation": saved.deviation,
         "dimensions": saved.dimensions,
         "surfaces": saved.surfaces,
-        "calibrations": [json.loads(c.to_json()) for c in saved.calibrations],
+        "calibrations": len(saved.calibrations),
         "seen": sorted(saved.seen),
-        "sha256": {f"{name}.safetensors": sha256_of(folder / f"{name}.safetensors")
-                   for name in tensors},
-    }  # fmt: skip
+        "sha256": {file.name: sha256_of(file) for file in sorted(folder.iterdir())},
+    }
     write_json(folder / "model.json", content, indent=1)
     write_text(
         folder / "README.txt",
@@ -129,13 +138,18 @@ def _rebuilt(
         tuple(operator.eval() for operator in others),
         estimator.eval(),
         chosen,
-        tuple(Calibration.from_json(json.dumps(c)) for c in content["calibrations"]),
+        tuple(_read_calibration(folder, k, content) for k in range(content["calibrations"])),
         frozenset(content["seen"]),
         content["dimensions"],
         content["features"],
         content["deviation"],
         content["surfaces"],
     )
+
+
+def _calibration(k: int) -> str:
+    """The file of the k-th calibration, from 0."""
+    return f"calibration-{k + 1}.json"
 
 
 def _other(k: int) -> str:
@@ -187,9 +201,21 @@ def _uncertainty(folder: Path, saved: Mapping[str, Any]) -> Uncertainty:
 
 
 def _tensors(folder: Path, name: str, content: Mapping[str, Any]) -> Mapping[str, Tensor]:
-    file = folder / f"{name}.safetensors"
+    return read_checkpoint(_whole(folder / f"{name}.safetensors", content)).tensors
+
+
+def _read_calibration(folder: Path, k: int, content: Mapping[str, Any]) -> Calibration:
+    file = folder / _calibration(k)
+    for part in (file, scores_file(file)):
+        if part == file or part.name in content["sha256"] or part.exists():
+            _whole(part, content)
+    return read_calibration(file)
+
+
+def _whole(file: Path, content: Mapping[str, Any]) -> Path:
+    """The file, if it is there and has the checksum that model.json says."""
     if not file.is_file():
-        raise ValueError(f"{folder} is not whole: {file.name} is missing")
+        raise ValueError(f"{file.parent} is not whole: {file.name} is missing")
     if sha256_of(file) != content["sha256"].get(file.name):
         raise ValueError(f"{file} is damaged or foreign: its checksum is wrong")
-    return read_checkpoint(file).tensors
+    return file
