@@ -461,8 +461,8 @@ def test_save_load_and_predict_in_a_fresh_process(fitted, tmp_path):
     fitted.save(tmp_path / "model")
     fitted.save(tmp_path / "model")  # an older one is replaced
     assert sorted(f.name for f in (tmp_path / "model").iterdir()) == [
-        "README.txt", "base.safetensors", "calibration-1.json", "model.json",
-        "uncertainty.safetensors"]  # fmt: skip
+        "README.txt", "base.safetensors", "calibration-1.json", "calibration-2.json",
+        "model.json", "uncertainty.safetensors"]  # fmt: skip
     assert list(tmp_path.iterdir()) == [tmp_path / "model"]
     np.save(tmp_path / "a.npy", a.numpy())
     code = f"""
