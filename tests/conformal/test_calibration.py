@@ -171,6 +171,7 @@ def test_infinite_scores_survive_the_file():
     uncertainty[:2] = 0
     cal = calibrate(np.ones((40, 10)), uncertainty, 0.1, 0.1)
     assert np.isinf(cal.scores[-2:]).all()
+    assert json.loads(cal.to_json())["scores"][-2:] == [None, None]  # JSON has no infinity
     np.testing.assert_array_equal(Calibration.from_json(cal.to_json()).scores, cal.scores)
 
 

@@ -347,6 +347,7 @@ def test_coverage_between_kept_ranks_by_hand():
     counts = [0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 9, 10, 10]
     np.testing.assert_array_equal(held.coverage(scales), [np.array(counts) / 10])
     assert held.coverage(7).shape == (1, 1)
+    assert held.coverage(np.inf) == 1
     endless = profile([1.0, 1.0, 1.0, 1.0], [1.0, 0.5, 0.0, 0.0], [1, 3, 4])
     np.testing.assert_array_equal(endless.coverage([0.5, 1, 5]), [[0, 0.25, 0.25]])
 
