@@ -171,6 +171,7 @@ def test_infinite_scores_survive_the_file():
     uncertainty[:2] = 0
     cal = calibrate(np.ones((40, 10)), uncertainty, 0.1, 0.1)
     assert np.isinf(cal.scores[-2:]).all()
+    assert json.loads(cal.to_json())["scores"][-2:] == [None, None]  # JSON has no infinity
     np.testing.assert_array_equal(Calibration.from_json(cal.to_json()).scores, cal.scores)
 
 
@@ -707,3 +708,17 @@ def test_scores_beside_the_file_are_checked_too():
     np.testing.assert_array_equal(held.scores, np.arange(60))
     flat = Calibration.from_json(tampered(scores=[1.0] * 60), scores=np.arange(60.0))
     np.testing.assert_array_equal(flat.scores, np.arange(60))
+
+
+def test_two_functions_are_enough_for_a_file():
+    cal = calibrate(np.ones((2, 3)), np.ones((2, 3)), 0.5, 0.5)
+    assert Calibration.from_json(cal.to_json()) == cal
+
+
+def test_splits_as_whole_floats():
+    error, uncertainty = functions(18)
+    rule, splits = guarantees.Fraction(0.2, 0.2), np.arange(60.0).reshape(3, 20)
+    found = calibrate_splits(error, uncertainty, rule, splits)
+    np.testing.assert_array_equal(
+        found, calibrate_splits(error, uncertainty, rule, splits.astype(int))
+    )

@@ -2,6 +2,7 @@
 
 import re
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -319,6 +320,9 @@ def test_what_is_good_comes_back():
     assert checks.shapes("f", (3,), (3,)) is False
     assert checks.shapes("f", (3, 2), (3,)) is True
     checks.own_ranks(Ranks(1, 1))
+    for half in (SimpleNamespace(point=1), SimpleNamespace(function=1)):
+        with pytest.raises(ValueError, match=r"must be a uqno.conformal.Ranks\(point, function\)"):
+            checks.own_ranks(half)
     checks.weights_design("grid")
     checks.indices_of("splits", np.array([0, 8]), 9)
     checks.point_rank(np.array([1, 5]), 5, "f")
@@ -326,6 +330,8 @@ def test_what_is_good_comes_back():
     checks.scale_for_each(np.ones(5), 5)
     checks.scale_for_each(np.ones(5), 3, at_least=True)
     checks.same_number(error=3)
+    with pytest.raises(ValueError, match="in rising order"):
+        checks.sorted_scores([1, 3, 2], 3)
     np.testing.assert_array_equal(checks.sorted_scores([0, 1, 1, None], 4), [0, 1, 1, np.inf])
     np.testing.assert_array_equal(checks.weights("f", [[0, 1], [2, 3]], 4), [0, 1, 2, 3])
     assert checks.weights("f", np.ones(2, np.float32), 2).dtype == np.float64

@@ -347,6 +347,7 @@ def test_coverage_between_kept_ranks_by_hand():
     counts = [0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 9, 10, 10]
     np.testing.assert_array_equal(held.coverage(scales), [np.array(counts) / 10])
     assert held.coverage(7).shape == (1, 1)
+    assert held.coverage(np.inf) == 1
     endless = profile([1.0, 1.0, 1.0, 1.0], [1.0, 0.5, 0.0, 0.0], [1, 3, 4])
     np.testing.assert_array_equal(endless.coverage([0.5, 1, 5]), [[0, 0.25, 0.25]])
 
@@ -377,3 +378,17 @@ def test_vectors_of_one_component_are_scalars():
     flat = profile(error[0], uncertainty[0], kept, areas.ravel(), [0.1])
     assert_alike(grid, flat)
     assert flat.area.covered[0, -1] == pytest.approx(1)
+
+
+def test_sums_are_float64_whatever_the_input():
+    error, uncertainty = (x[0].astype(np.float32) for x in functions(250, count=1))
+    kept = profile_ranks(250)
+    single = profile(error, uncertainty, kept)
+    double = profile(error.astype(np.float64), uncertainty.astype(np.float64), kept)
+    for name in ("ratios", "error_above", "uncertainty_above", "mean_error", "mean_uncertainty"):
+        assert getattr(single, name).dtype == np.float64
+        np.testing.assert_array_equal(getattr(single, name), getattr(double, name))
+
+
+def test_rank_correlation_of_two_points():
+    assert rank_correlation(np.array([1.0, 2.0]), np.array([3.0, 4.0])) == 1.0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.conformal import reference
-from uqno.conformal import Ranks, frontier, plan, tightest
+from uqno.conformal import Ranks, frontier, plan, ranks, tightest
 from uqno.conformal.binomial import smallest_count, tail_at_most, upper_tail
 from uqno.conformal.ranks import (
     Request,
@@ -384,3 +384,30 @@ def test_the_scale_to_expect_in_digits():
         variance = place * (1 - place) / stats.norm.pdf(z) ** 2 / (n + 2)
         wanted = q * np.exp(deviation * z + deviation**2 * variance / 2)
         assert expected_scale(k, j, m, n) == pytest.approx(wanted, rel=1e-10)
+
+
+def test_a_tie_with_confidence_is_settled_on_the_safe_side():
+    """δ (1 − β) = 0.1 and P[Bin(1, 0.9) ≥ 1] = 0.9 = 1 − confidence, in floats perhaps more."""
+    request = Request.of(0.5, 0.2, "iid", 0.1)
+    assert function_rank(1, exact(0.1), exact(0.1)) == 1
+    assert function_rank_iid(1, 1, 1, request) is None
+
+
+def test_the_coarse_pass_spares_most_exact_ones(monkeypatch):
+    calls = []
+    asked = ranks.best_function_rank
+    monkeypatch.setattr(ranks, "best_function_rank", lambda *a: calls.append(a[0]) or asked(*a))
+    pairs = frontier(500, 20_000, 0.1, 0.1)
+    assert max(calls[-len(pairs) :]) - min(calls[-len(pairs) :]) > 3 * len(pairs)
+    assert len(calls) < len(pairs) + 60  # two bisections, then hardly one for each pair
+
+
+@pytest.mark.parametrize("confidence", [None, Fraction(9, 10), Fraction(1, 2)])
+def test_ranks_of_many_levels_at_once(confidence):
+    levels = np.linspace(0.011, 0.97, 60)
+    found = ranks._function_ranks(40, levels, confidence)
+    each = [function_rank(40, Fraction(x), confidence) or 41 for x in levels]
+    np.testing.assert_array_equal(found, each)
+    assert ranks._function_ranks(40, np.array([0.001, 1e-9]), confidence).tolist() == [41, 41]
+    if confidence is None:  # at (n + 1) · level = 1 the careful side: a level that rounding made
+        assert ranks._function_ranks(9, np.array([0.1]), None).tolist() == [10]

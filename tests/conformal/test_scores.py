@@ -272,6 +272,8 @@ def test_coverage_with_scales_in_several_chunks():
         with pytest.raises(ValueError, match=f"scale has {len(wrong)} values, expected one number"):
             coverage(iter(error), iter(ones), wrong)
     assert coverage(iter([]), iter([]), 1.0).shape == (0,)
+    with pytest.raises(ValueError, match="scale has 1 values"):
+        coverage(iter([]), iter([]), [1.0])
     assert coverage(error, ones, 0.0).tolist() == [0.0] * 5
     with pytest.raises(ValueError, match=r"scale = \[\[1.0\]\] must be a number ≥ 0"):
         coverage(error, ones, [[1.0]])
@@ -349,3 +351,17 @@ def test_large_functions_together_and_alone():
     np.testing.assert_array_equal(function_scores(list(error), list(zero), LARGE), [np.inf, np.inf])
     overflow = function_scores([np.full(3, 1e300)], [np.full(3, 1e-300)], 2)
     assert overflow.tolist() == [np.inf]
+
+
+def test_only_large_functions_take_the_fast_way(monkeypatch):
+    from uqno.conformal import scores
+
+    sizes = []
+    fast = scores.large_ratio
+    monkeypatch.setattr(
+        scores, "large_ratio", lambda e, *more: sizes.append(e.size) or fast(e, *more)
+    )
+    for m in (LARGE - 1, LARGE, LARGE + 1):
+        assert function_scores([np.arange(1.0, m + 1)], [np.ones(m)], 7)[0] == 7
+    function_scores(np.ones((2, LARGE)), np.ones((2, LARGE)), 7)
+    assert sizes == [LARGE, LARGE + 1]

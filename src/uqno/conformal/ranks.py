@@ -292,10 +292,10 @@ def tightest(pairs: Sequence[Ranks], points: int, training: Iterable[Any], n: in
     """
     if not pairs:
         raise ValueError("no pairs to choose from: the frontier is empty, see uqno.plan")
-    levels = np.array([p.point for p in pairs], dtype=np.float64) / points
+    levels = np.array([p.point for p in pairs]) / points
     scores = np.array([np.quantile(np.ravel(r), levels, method="inverted_cdf") for r in training])
     checks.functions(len(scores))
     checks.finite_error("the training ratios", scores)
     place = np.array([p.function for p in pairs]) / (n + 1)
-    expected = [np.quantile(s, x, method="linear") for s, x in zip(scores.T, place, strict=True)]
+    expected = [np.quantile(s, x) for s, x in zip(scores.T, place, strict=True)]
     return pairs[int(np.argmin(expected))]

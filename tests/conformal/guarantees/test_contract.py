@@ -139,12 +139,14 @@ def test_shares_in_json():
     )
 
 
-def test_a_guarantee_of_a_file():
+def test_a_guarantee_of_a_file(monkeypatch):
+    monkeypatch.setitem(GUARANTEES, "another", Worst)
     content = {"name": "fraction", "alpha": "1/3", "delta": 0.1}
     rule = guarantee_of(content)
     assert (rule.alpha, rule.delta) == (Fraction(1, 3), Fraction(1, 10))
     assert content["name"] == "fraction"  # what was passed stays as it is
     known = ", ".join(sorted(GUARANTEES))
+    assert "another, " in known
     with pytest.raises(ValueError, match=f"guarantee None is not known, there are {known}: import"):
         guarantee_of({"alpha": 0.1, "delta": 0.1})
     with pytest.raises(ValueError, match=r"settings of guarantee 'fraction' .*argument: 'delta'"):

@@ -307,3 +307,16 @@ def test_confidence_counts_in_a_claim():
     with pytest.raises(ValueError, match="do not carry"):
         Calibration.from_json(ragged.to_json())
     assert Calibration.from_json(replace(ragged, ranks=Ranks(900, 57)).to_json())
+
+
+@pytest.mark.parametrize(
+    ("sampling", "sizes"), [("grid", (30, 40) * 20), ("grid", (30,) * 40), ("iid", (30,) * 40)]
+)
+def test_sets_with_one_pair_are_not_solved_one_by_one(monkeypatch, sampling, sizes):
+    monkeypatch.setattr(Fraction, "solve", lambda *_: pytest.fail("solved one by one"))
+    scores = np.random.default_rng(0).random(40)
+    splits = np.array([np.arange(20), np.arange(20, 40)])
+    rule = Fraction(0.2, 0.2, sampling)
+    found = rule.scales(Evidence(np.array(sizes), scores), splits)
+    j = rule.ranks_for(20, 30).function
+    np.testing.assert_array_equal(found, np.sort(scores[splits], axis=1)[:, j - 1])
