@@ -78,8 +78,8 @@ def test_calibrate_as_json(tmp_path):
     done = run("calibrate", "set.npz", "--delta", 0.1, "--confidence", 0.9, "--out", "a/b.json",
                "--json", cwd=tmp_path)  # fmt: skip
     found = json.loads(done.stdout)
-    assert found["confidence"] == 0.9
-    assert "confidence 90 %" in found["guarantee"]
+    assert found["guarantee"]["confidence"] == 0.9
+    assert "confidence 90 %" in found["words"]
     assert json.loads((tmp_path / "a" / "b.json").read_text())["scale"] == found["scale"]
 
 

@@ -184,7 +184,7 @@ def test_an_infeasible_choice_says_what_would_be_feasible(tab):
     assert tab.page.locator("#infeasible").is_visible()
     told = tab.text("infeasible")
     assert "at least 499 calibration functions" in told  # uqno.plan agrees:
-    assert uqno.plan(0.1, 0.002, CALIBRATION, SIDE**2).smallest_functions == 499
+    assert uqno.plan(0.1, 0.002, CALIBRATION, SIDE**2).smallest["functions"] == 499
     assert "δ of at least 0.827 % works" in told
     assert uqno.plan(0.1, 0.00827, CALIBRATION, SIDE**2).feasible
     assert not uqno.plan(0.1, 0.00826, CALIBRATION, SIDE**2).feasible
