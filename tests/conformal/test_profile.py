@@ -392,3 +392,9 @@ def test_sums_are_float64_whatever_the_input():
 
 def test_rank_correlation_of_two_points():
     assert rank_correlation(np.array([1.0, 2.0]), np.array([3.0, 4.0])) == 1.0
+
+
+def test_one_profile_with_areas_is_concatenated_too():
+    held = with_areas(count=2)
+    assert_alike(concatenate([held]), held)
+    assert concatenate([held]).area.points == 400

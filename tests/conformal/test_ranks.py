@@ -304,6 +304,7 @@ def test_hoeffding_by_the_formula():
         100, Fraction(level), exact(0.9)
     )
     assert function_rank_hoeffding(400, 100, 500, request) is None  # t = 0
+    assert function_rank_hoeffding(399, 100, 500, request) is None
     for k in (440, 450, 470, 500):
         best = 0.1 - np.exp(-1000 * (k / 500 - 0.8) ** 2)
         expected = 101 - floor(101 * best) if 101 * best >= 1 else None

@@ -320,3 +320,12 @@ def test_sets_with_one_pair_are_not_solved_one_by_one(monkeypatch, sampling, siz
     found = rule.scales(Evidence(np.array(sizes), scores), splits)
     j = rule.ranks_for(20, 30).function
     np.testing.assert_array_equal(found, np.sort(scores[splits], axis=1)[:, j - 1])
+
+
+def test_a_single_set_and_a_stream_that_keeps_all_candidates():
+    rng = np.random.default_rng(2)
+    error, ones = rng.standard_normal((40, 30)), np.ones((40, 30))
+    rule, splits = Fraction(0.2, 0.2, "iid"), [np.arange(30)]
+    alone = calibrate(error[:30], ones[:30], guarantee=rule).scale
+    assert calibrate_splits(error, ones, rule, splits).tolist() == [alone]
+    assert calibrate_splits(iter(error), iter(ones), rule, splits).tolist() == [alone]
