@@ -293,12 +293,21 @@ class Fraction(Guarantee):
         if self.confidence is not None:
             given += f", confidence = {float(self.confidence):g}"
         if plan.ranks is not None and plan.ranks.point is not None:
+            covered = (
+                f"the band covers at least {words.rest(self.alpha)} of {DOMAIN[self.sampling]}"
+            )
+            promised = f"with probability at least {words.rest(self.delta)}, {covered}"
+            if self.confidence is not None:
+                promised = (
+                    f"with confidence {words.percent(self.confidence)} in the draw of the "
+                    f"calibration functions, {covered} for at least {words.rest(self.delta)} of "
+                    "new functions"
+                )
             return (
                 f"Feasible with {given}: the score of a function is its "
                 f"{words.ordinal(plan.ranks.point)} smallest ratio of {plan.points}, the scale the "
                 f"{words.ordinal(plan.ranks.function)} smallest score of {plan.functions}; then, "
-                f"with probability at least {words.rest(self.delta)}, the band covers at least "
-                f"{words.rest(self.alpha)} of {DOMAIN[self.sampling]}."
+                f"{promised}."
             )
         remedies = []
         least = plan.smallest
