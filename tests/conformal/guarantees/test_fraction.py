@@ -109,8 +109,9 @@ def test_the_promise_in_one_line(more, said):
             (0.1, 0.02, 200, 50, "grid", 0.9),
             "Feasible with 200 calibration functions of 50 points each, alpha = 0.1, delta = 0.02, "
             "sampling = 'grid', confidence = 0.9: the score of a function is its 45th smallest "
-            "ratio of 50, the scale the 199th smallest score of 200; then, with probability at "
-            "least 98 %, the band covers at least 90 % of the function's grid points.",
+            "ratio of 50, the scale the 199th smallest score of 200; then, with confidence 90 % in "
+            "the draw of the calibration functions, the band covers at least 90 % of the "
+            "function's grid points for at least 98 % of new functions.",
         ),
         (
             (0.1, 0.02, 40, 12, "iid"),
