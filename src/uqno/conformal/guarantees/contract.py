@@ -15,6 +15,7 @@ function overrides `scale_for`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -106,19 +107,26 @@ class ScoreCollector(Collector):
     """Keeps one array of scores for each function; `score` says which."""
 
     weighted: bool = False
-    sizes: list[int] = field(default_factory=list)
-    parts: list[Reals] = field(default_factory=list)
+    # Two growing buffers: small arrays kept between large temporary ones would tear the heap.
+    sizes: array[int] = field(default_factory=lambda: array("q"))
+    values: array[float] = field(default_factory=lambda: array("d"))
+    shape: tuple[int, ...] = ()
 
     @abstractmethod
     def score(self, functions: Functions) -> Reals:
         """The scores of these functions, (functions,) or (functions, …)."""
 
     def add(self, functions: Functions) -> None:
-        self.parts.append(self.score(functions))
-        self.sizes += [functions.points] * len(functions)
+        self.keep(self.score(functions), functions.points)
+
+    def keep(self, scores: Reals, points: int) -> None:
+        """Keep the scores of functions of so many points."""
+        self.shape = scores.shape[1:]
+        self.values.frombytes(np.ascontiguousarray(scores, dtype=np.float64).tobytes())
+        self.sizes.frombytes(np.full(len(scores), points, dtype=np.int64).tobytes())
 
     def evidence(self) -> Evidence:
-        scores = np.concatenate(self.parts) if self.parts else np.empty(0)
+        scores = np.array(self.values).reshape(-1, *self.shape)
         return Evidence(np.array(self.sizes, dtype=np.int64), scores, self.weighted)
 
 

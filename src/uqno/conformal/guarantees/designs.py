@@ -137,8 +137,7 @@ class Subsample(ScoreCollector):
         return self.inner.score(functions.subsample(self.points, self.seed))
 
     def add(self, functions: Functions) -> None:
-        self.parts.append(self.score(functions))
-        self.sizes += [self.points] * len(functions)
+        self.keep(self.score(functions), self.points)
 
 
 # --- independent points -----------------------------------------------------------------------
