@@ -16,6 +16,7 @@ from uqno.uncertainty import (
     Ensemble,
     Laplace,
     MeanField,
+    Offset,
     PerturbedPair,
     Quantile,
     contract,
@@ -28,6 +29,7 @@ MAKE = {
     "mc-dropout": lambda: Dropout(passes=3),
     "mean-field": MeanField,
     "nppc": lambda: Components(components=2),
+    "offset": lambda: Offset(Ensemble(members=2), (0.2,), 0.2),
     "perturbed-pair": PerturbedPair,
     "quantile": Quantile,
 }

@@ -39,7 +39,8 @@ VARIANTS = (
     Step("uqno-hoeffding", "ours, the paper's ranks", "uqno", "hoeffding"),
     Step("uqno-best-t", "ours, its ranks at the best t", "uqno", BEST_T),
     Step("uqno-iid", "ours, random points' ranks", "uqno", "iid"),
-    Step("uqno-constant", "ours, a constant uncertainty", "constant-symmetric"),
+    Step("uqno-constant", "ours, a constant uncertainty", "constant-aided"),
+    Step("paper-aided", "the paper's recipe, aided", "uqno-paper-aided"),
     Step("uqno-half", "ours, half and half split", "half-symmetric"),
     Step("uqno-half-disagreement", "the same, + disagreement", "disagreement"),
 )
@@ -53,8 +54,6 @@ def steps(settings: Settings) -> tuple[Step, ...]:
         ingredients.append(Step("symmetries", "+ symmetries", "no-deviation"))
     if inputs:
         ingredients.append(Step("inputs", f"+ {inputs} as an input", "extra-inputs"))
-        label = f"the paper's recipe, + {inputs}"
-        variants.append(Step("paper-inputs", label, "paper-extra-inputs", "hoeffding"))
     if settings.uses_symmetries and settings.deviation:
         ingredients.append(Step("deviation", "+ their deviation for E", "full-variation"))
     ingredients.append(Step("less-variation", "+ less variation of E", "one-operator"))

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 
 from uqno.experiments.methods import METHODS
 
-ALL_METHODS = (
+PUBLISHED_METHODS = (
     "uqno",
     "uqno-paper",
     "mc-dropout",
@@ -24,7 +24,10 @@ ALL_METHODS = (
     "constant",
     "mean-field",
 )
-"""What a comparison has unless its settings say otherwise, in this order."""
+"""The recipe of this library, and others as they were published."""
+ALL_METHODS = PUBLISHED_METHODS + tuple(f"{name}-aided" for name in PUBLISHED_METHODS[1:])
+"""What a comparison has unless its settings say otherwise: each method as it was published, and
+with the symmetries and extra inputs of `uqno`."""
 FEWER_METHODS = ("uqno", "uqno-paper", "mc-dropout", "laplace", "nppc", "constant")
 """For comparisons that shall not take long: the paper's, and a constant uncertainty."""
 
@@ -49,6 +52,11 @@ class Settings:
 
     task: ClassVar[str]
     """The name of the task that they are settings of."""
+
+    DEVELOPMENT_SEEDS: ClassVar[tuple[int, ...]] = (0, 1, 2)
+    """Seeds whose results may be looked at while a recipe is being worked on."""
+    HEADLINE_SEEDS: ClassVar[tuple[int, ...]] = (3, 4, 5)
+    """Seeds that are run once, when nothing is left to choose: those of published tables."""
 
     seed: int = bounded(0, least=0)
     """The seed of the functions, the networks and the splits into calibration and test."""

@@ -58,8 +58,6 @@ class Task(ABC):
     """Settings by name; the first is what a command takes by default."""
     data_help: ClassVar[tuple[str, str]] = ("Where functions are kept.", "data")
     """What --data is, and its default in words."""
-    quoted: ClassVar[tuple[Quoted, ...]] = ()
-    """The numbers that the paper has for this task."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -99,6 +97,11 @@ class Task(ABC):
     def unit(self) -> Unit | None:
         """The unit of the functions, and what a bandwidth of 1 is in it; None for pure numbers."""
         return None
+
+    @property
+    def quoted(self) -> tuple[Quoted, ...]:
+        """The numbers that the paper has for functions like these; none by default."""
+        return ()
 
     def identity(self) -> Identity | None:
         """What tells the functions from others, if the settings do not."""

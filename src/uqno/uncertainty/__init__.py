@@ -6,6 +6,7 @@ from uqno.uncertainty.contract import ESTIMATORS, Base, Options, Prediction, Res
 from uqno.uncertainty.dropout import Dropout
 from uqno.uncertainty.ensemble import Disagreement, Ensemble, PerturbedPair
 from uqno.uncertainty.laplace import Laplace
+from uqno.uncertainty.offset import Offset
 from uqno.uncertainty.quantile import Quantile
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Ensemble",
     "Laplace",
     "MeanField",
+    "Offset",
     "Options",
     "PerturbedPair",
     "Prediction",

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
 from uqno.operators import Operator
+from uqno.operators.symmetry import averaged
 from uqno.training.devices import kept_random_state, seed_global
 from uqno.training.samples import derived_seed
 from uqno.types import Batch
@@ -24,7 +25,8 @@ class Dropout(DeviationUncertainty):
     The masks of a pass follow from the seed and are the same for every function of one shape, so
     an answer depends on the function alone, not on its batch. They are drawn for each point, so
     they differ between resolutions; at queries, and on grids that an FNO works through in tiles, a
-    layer's integral has masks of its own. Passes are of the bare operator, without its symmetries.
+    layer's integral has masks of its own. A pass is averaged over the symmetries, with the same
+    masks for each of them.
 
     Args:
         passes: how many, at least 2.
@@ -59,10 +61,14 @@ class Dropout(DeviationUncertainty):
         device = base.operator.device
         for k in range(self.passes):
             seed, parts = derived_seed(self.seed, "pass", k), []
+
+            def masked(one: Batch, seed: int = seed) -> Tensor:
+                seed_global(seed, device)
+                return base.operator(one)
+
             with kept_random_state(device), active(layers):
                 for one in one_by_one(batch):
-                    seed_global(seed, device)
-                    parts.append(base.operator(one))
+                    parts.append(averaged(masked, one, base.symmetries)[0])
             yield torch.cat(parts)
 
 

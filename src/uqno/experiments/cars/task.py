@@ -23,7 +23,7 @@ from uqno.experiments.cars.settings import PRESETS, CarSettings
 from uqno.experiments.cars.shapes import DOMAIN
 from uqno.experiments.cars.shipped import SHIPPED
 from uqno.experiments.jobs import Job, Kind, Workers, seconds, share_cores
-from uqno.experiments.results import Unit
+from uqno.experiments.results import Quoted, Unit
 from uqno.experiments.scene import Domain, Scene
 from uqno.experiments.task import Identity, Task
 from uqno.geometry.ideal_flow import NoIdealFlow, Stream
@@ -173,7 +173,6 @@ class CarTask(Task):
         "A file of cars (uqno data cars --pack), or a folder of ShapeNet-Car.",
         "the set that comes with uqno",
     )
-    quoted = PAPER
 
     def __post_init__(self) -> None:
         s, there = self.settings, len(self.cars)
@@ -195,6 +194,10 @@ class CarTask(Task):
                 "place of every car and has no mean error: leave the method out with "
                 f"--set methods={others}"
             )
+
+    @property
+    def quoted(self) -> tuple[Quoted, ...]:
+        return PAPER
 
     @property
     def cars(self) -> Cars:

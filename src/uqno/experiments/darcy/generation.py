@@ -30,6 +30,9 @@ log = logging.getLogger(__name__)
 # Raise it whenever the same recipe would give other functions than before.
 RECIPE_VERSION = 1
 
+COEFFICIENTS = ("lognormal", "two-valued")
+"""The laws of the permeability a."""
+
 Advance = Callable[[int, int], None]
 """(how many are made, of how many)."""
 
@@ -57,9 +60,9 @@ class Recipe:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keep", tuple(self.keep))
-        if self.coefficient not in ("two-valued", "lognormal"):
+        if self.coefficient not in COEFFICIENTS:
             raise ValueError(
-                f"coefficient must be 'two-valued' or 'lognormal', got {self.coefficient!r}"
+                f"coefficient must be one of {', '.join(COEFFICIENTS)}, got {self.coefficient!r}"
             )
         if not self.keep or len(set(self.keep)) != len(self.keep):
             raise ValueError(f"keep must name one or more different resolutions, got {self.keep}")

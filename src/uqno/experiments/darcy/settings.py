@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from uqno.experiments.darcy.generation import COEFFICIENTS
 from uqno.experiments.settings import FEWER_METHODS, Settings, bounded
 
 
@@ -14,6 +15,9 @@ class DarcySettings(Settings):
 
     task: ClassVar[str] = "darcy"
 
+    coefficient: str = "lognormal"
+    """The law of the permeability: "lognormal", the one of the paper's functions as far as its
+    authors' released data show, or "two-valued", the classic benchmark."""
     train: int = 2000
     calibration: int = bounded(500, least=2)
     test: int = 1000
@@ -32,6 +36,11 @@ class DarcySettings(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.coefficient not in COEFFICIENTS:
+            raise ValueError(
+                f"coefficient = {self.coefficient!r} is not known: expected one of "
+                f"{', '.join(COEFFICIENTS)}"
+            )
         for name in ("trained_at", "tested_at"):
             nodes = getattr(self, name)
             if (self.solved_at - 1) % (nodes - 1):

@@ -17,6 +17,7 @@ from uqno.experiments.darcy.generation import Recipe, generate
 from uqno.experiments.darcy.paper import PAPER
 from uqno.experiments.darcy.settings import PRESETS, DarcySettings
 from uqno.experiments.jobs import seconds
+from uqno.experiments.results import Quoted
 from uqno.experiments.scene import Domain, Scene, grid_scene
 from uqno.experiments.task import Task
 from uqno.operators import FNO
@@ -40,7 +41,11 @@ class DarcyTask(Task):
     )
     settings_type = DarcySettings
     presets = PRESETS
-    quoted = PAPER
+
+    @property
+    def quoted(self) -> tuple[Quoted, ...]:
+        """The paper's numbers, beside functions of the paper's law alone."""
+        return PAPER if self.settings.coefficient == "lognormal" else ()
 
     @property
     def points(self) -> int:
@@ -59,12 +64,18 @@ class DarcyTask(Task):
         where = DATA if self.data is None else self.data
         return {
             role: (
-                where / f"darcy-{s.solved_at}-{nodes}-seed{s.seed}-{every}-{role}.zarr",
-                Recipe(seed=s.seed, resolution=s.solved_at, keep=(nodes,)),
+                where
+                / f"darcy-{s.coefficient}-{s.solved_at}-{nodes}-seed{s.seed}-{every}-{role}.zarr",
+                self.recipe(nodes),
                 part,
             )
             for role, (nodes, part) in parts.items()
         }
+
+    def recipe(self, nodes: int) -> Recipe:
+        """How functions are made that are kept at so many nodes a side."""
+        s = self.settings
+        return Recipe(s.seed, s.solved_at, keep=(nodes,), coefficient=s.coefficient)
 
     def make_data(self, workers: int, progress: Progress) -> None:
         s = self.settings
@@ -80,7 +91,7 @@ class DarcyTask(Task):
     def seconds_to_make(self) -> float:
         s = self.settings
         unsolved = sum(_missing(path, part) for path, _, part in self.stores().values())
-        recipe = Recipe(resolution=s.solved_at, keep=(s.solved_at,))
+        recipe = self.recipe(s.solved_at)
         return unsolved * seconds(lambda: recipe.functions([0]))
 
     def is_made(self) -> bool:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from uqno.experiments.methods.contract import Method, uncertainty_fit
 from uqno.experiments.methods.operators import SharedOperator, committee, enriched, plain
-from uqno.experiments.methods.recipes import half_fit, paper_uncertainty
+from uqno.experiments.methods.recipes import half_fit
 from uqno.model import UQNO
-from uqno.uncertainty import Constant, Disagreement, Quantile, Uncertainty
+from uqno.uncertainty import Disagreement, Quantile, Uncertainty
 from uqno.uncertainty.contract import Feature
 
 if TYPE_CHECKING:
@@ -26,11 +26,6 @@ def full_variation(settings: Settings) -> Quantile:
 def only_symmetric(settings: Settings) -> SharedOperator:
     """The operator of the recipe without extra inputs."""
     return enriched(settings, extra_inputs=False)
-
-
-def half_extra_inputs(settings: Settings) -> SharedOperator:
-    """The operator of the paper's recipe with extra inputs."""
-    return SharedOperator("half", extra_inputs=bool(settings.extra_inputs))
 
 
 def second_operator(workshop: Workshop) -> tuple[Feature, ...]:
@@ -110,19 +105,6 @@ EXTRA_INPUTS = Method(
     passes=lambda images, operators: 2 * images,
 )
 
-PAPER_EXTRA_INPUTS = Method(
-    name="paper-extra-inputs",
-    label="UQNO (paper), extra inputs",
-    reference=HERE,
-    operators=lambda settings: (half_extra_inputs(settings),),
-    uncertainty=paper_uncertainty,
-    make=lambda workshop, uncertainty: UQNO(
-        workshop.operator(half_extra_inputs(workshop.settings)), uncertainty
-    ),
-    fits=half_fit,
-    passes=lambda images, operators: 2,
-)
-
 WITH_DEVIATION = Method(
     name="with-deviation",
     label="With the deviation for E",
@@ -149,20 +131,6 @@ FULL_VARIATION = Method(
     ),
     passes=lambda images, operators: 2 * images,
     uncertainty_of=owner_of_one,
-)
-
-CONSTANT_SYMMETRIC = Method(
-    name="constant-symmetric",
-    label="Constant, symmetries",
-    reference=HERE,
-    operators=committee,
-    uncertainty=lambda settings: Constant(),
-    make=lambda workshop, uncertainty: UQNO(
-        [workshop.crossfit(operator) for operator in committee(workshop.settings)],
-        uncertainty,
-        symmetries=workshop.symmetries,
-    ),
-    passes=lambda images, operators: operators * images,
 )
 
 HALF_SYMMETRIC = Method(

@@ -57,6 +57,8 @@ class Method:
         raw: whether the paper's table, or anyone, would use it without calibration.
         samplings: the designs by which its rows are calibrated.
         uncertainty_of: the name of another method whose trained uncertainty it takes.
+        aided: whether it is another method with what the recipe `uqno` has; such are rows of
+            tables, and are not drawn.
         explained: for a subspace, which has no width: the share of the error energy of each
             function that lies in it, from (model, functions, batch size).
     """
@@ -75,6 +77,7 @@ class Method:
     raw: bool = False
     samplings: tuple[str, ...] = ("grid",)
     uncertainty_of: Callable[[Settings], str] | None = None
+    aided: bool = False
     explained: Callable[[UQNO, Samples, int], list[float]] | None = None
 
     def __post_init__(self) -> None:
