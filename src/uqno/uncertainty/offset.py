@@ -69,9 +69,7 @@ class Offset(Uncertainty):
             if not values or not all(0 < value < 1 for value in values):
                 raise ValueError(f"{name} = {values} must lie in (0, 1): shares that may be missed")
         if not choices or not all(0 <= c < float("inf") for c in choices):
-            raise ValueError(
-                f"choices = {choices} must be one or more finite numbers of at least 0"
-            )
+            raise ValueError(f"choices = {choices} must be one or more numbers in [0, ∞)")
         self.inner = inner
         self.alphas, self.delta, self.choices = tuple(alphas), delta, tuple(choices)
         self.register_buffer("offset", torch.full((), -1.0))

@@ -1,9 +1,9 @@
 """The other methods, aided: with the symmetries and extra inputs that the recipe `uqno` has.
 
 What a recipe gains by knowing more of the problem says nothing about its uncertainty. So every
-method is compared twice: as it was published, and with all that `uqno` is given, where it can have
-it. A deviation is then also raised by a constant, chosen on the training functions (`Offset`), as the
-uncertainty of `uqno` has a floor.
+method is compared twice: as it was published, and with all that `uqno` is given, where it can
+have it. As the uncertainty of `uqno` has a floor, a deviation or a mean error is then also raised
+by a constant, which is chosen on the training functions (`Offset`).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def aided(
         method: as it was published.
         make: its model, as in `Method`.
         operators: those that it needs, as in `Method`.
-        offset: whether its uncertainty is a deviation, to be raised by a constant.
+        offset: whether its uncertainty is raised by a constant.
         passes: networks that a prediction takes, as in `Method`.
     """
 
@@ -85,7 +85,7 @@ def aided(
         name=f"{method.name}-aided",
         label=f"{method.label}, aided",
         reference=f"{method.reference}; with the symmetries and extra inputs of the recipe uqno"
-        + (", its deviation raised by a constant" if offset else ""),
+        + (", and a constant added to its uncertainty" if offset else ""),
         operators=operators,
         uncertainty=uncertainty,
         make=make,
@@ -128,5 +128,6 @@ MEAN_FIELD_AIDED = aided(
     baselines.MEAN_FIELD,
     around_aided,
     committee,
+    offset=True,
     passes=lambda images, operators: operators * images,
 )
