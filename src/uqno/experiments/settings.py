@@ -91,7 +91,7 @@ class Settings:
     splits: int = 2000
     """Random splits of the held-out functions over which figures are averaged."""
     methods: tuple[str, ...] = ALL_METHODS
-    ablation: bool = True
+    ablation: bool = False
 
     def __post_init__(self) -> None:
         for one in fields(self):

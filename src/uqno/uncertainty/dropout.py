@@ -64,7 +64,8 @@ class Dropout(DeviationUncertainty):
 
             def masked(one: Batch, seed: int = seed) -> Tensor:
                 seed_global(seed, device)
-                return base.operator(one)
+                answer: Tensor = base.operator(one)
+                return answer
 
             with kept_random_state(device), active(layers):
                 for one in one_by_one(batch):

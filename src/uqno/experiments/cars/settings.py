@@ -89,8 +89,7 @@ PRESETS = {
         uncertainty_share=0.33,
         splits=200,
         methods=("uqno", "uqno-paper", "mc-dropout"),
-        ablation=False,
     ),
     "standard": CarSettings(),
-    "paper": CarSettings(epochs=60, uncertainty_share=0.1, methods=FEWER_METHODS, ablation=False),
+    "paper": CarSettings(epochs=60, uncertainty_share=0.1, methods=FEWER_METHODS),
 }

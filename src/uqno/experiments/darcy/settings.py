@@ -59,7 +59,6 @@ PRESETS = {
         epochs=8,
         splits=200,
         methods=FEWER_METHODS,
-        ablation=False,
     ),
     "standard": DarcySettings(),
     "paper": DarcySettings(
@@ -70,6 +69,5 @@ PRESETS = {
         solved_at=421,
         tested_at=421,
         methods=FEWER_METHODS,
-        ablation=False,
     ),
 }
