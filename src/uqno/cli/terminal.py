@@ -47,21 +47,10 @@ def words_of(seconds: float) -> str:
 
 def show_results(results: Results, folder: Path) -> None:
     """Tables on the terminal, the same in a file, and where the rest is."""
-    from uqno.experiments.table import (
-        NARROW,
-        ablation_tables,
-        further_columns,
-        tables,
-        write_markdown,
-    )
+    from uqno.experiments.table import ablation_tables, narrow_tables, write_markdown
 
-    further = tuple(further_columns(results))
-    for one in tables(results):
-        print_table(one.narrow(NARROW), () if further else one.notes)
-        if further:
-            print_table(one.narrow(("method", "ranks", *further)), one.notes)
-    for one in ablation_tables(results):
-        print_table(one, one.notes)
+    for one in (*narrow_tables(results), *ablation_tables(results)):
+        print_table(one)
     write_markdown(folder / "table.md", results)
     out.print(f"table    {escape(str(folder / 'table.md'))}", soft_wrap=True)
     out.print(f"figures  {escape(str(folder / 'figures'))}", soft_wrap=True)
@@ -69,7 +58,8 @@ def show_results(results: Results, folder: Path) -> None:
     out.print(f"report   [bold]{escape(page)}[/]", soft_wrap=True)
 
 
-def print_table(table: words.Table, notes: tuple[str, ...]) -> None:
+def print_table(table: words.Table) -> None:
+    """A table on the terminal, with its title and notes."""
     shown = Table(box=None, padding=(0, 2, 0, 0))
     for column in table.columns:
         shown.add_column(column, justify="left" if column in table.left else "right", no_wrap=True)
@@ -77,7 +67,7 @@ def print_table(table: words.Table, notes: tuple[str, ...]) -> None:
         shown.add_row(*(escape(cell) for cell in line))
     out.print(f"[bold]{escape(table.title)}[/]")
     out.print(shown)
-    for note in notes:
+    for note in table.notes:
         out.print(f"[dim]{escape(note)}[/]")
     out.print()
 

@@ -5,8 +5,8 @@ are not covered follows the Beta-binomial law
 
     failures ~ BetaBin(T, n + 1 − j, j),
 
-by ranks alone, whatever the law of the scores. Ties, and point ranks above the one that counts, only
-make failures rarer, so that the p-value below is valid for them too.
+by ranks alone, whatever the law of the scores. Ties, and point ranks above the one that counts,
+only make failures rarer, so that the p-value below is valid for them too.
 """
 
 from __future__ import annotations
@@ -49,10 +49,15 @@ class Agreement:
 
     @property
     def verdict(self) -> Verdict:
-        """ "yes", "doubtful" for p below 0.05, "no" for p below 0.001."""
-        if self.p_value < NO:
-            return "no"
-        return "doubtful" if self.p_value < DOUBTFUL else "yes"
+        """Whether the test functions agree with the promise."""
+        return verdict(self.p_value)
+
+
+def verdict(p_value: float) -> Verdict:
+    """The answer to a p-value: yes; doubtful below 0.05; no below 0.001."""
+    if p_value < NO:
+        return "no"
+    return "doubtful" if p_value < DOUBTFUL else "yes"
 
 
 def agreement(failures: int, functions: int, calibration: int, rank: int) -> Agreement:

@@ -12,6 +12,7 @@ import numpy as np
 from uqno.conformal.profile import Profile
 from uqno.experiments import measuring, results, rows
 from uqno.experiments.ablation import methods_of, steps
+from uqno.experiments.evidence import in_single_precision, write_scores
 from uqno.experiments.jobs import cores
 from uqno.experiments.methods import METHODS
 from uqno.experiments.pictures import panel_and_section
@@ -28,17 +29,23 @@ def conclude(run: Run, preset: str, command: str) -> Results:
     """All numbers and all that figures are drawn from, of a run whose functions are scored."""
     s, task = run.settings, run.task
     size = 1.0 if task.unit is None else task.unit["size"]
-    profiles = {name: run.profile(name).divided(size) for name in methods_of(s)}
+    profiles = {
+        name: in_single_precision(run.profile(name).divided(size)) for name in methods_of(s)
+    }
     shown = {name: profiles[name] for name in s.methods}
+    drawn = [name for name in s.methods if not METHODS[name].aided] or list(s.methods)
+    rms = None if task.unit is not None else task.rms()
+    write_scores(run.scores_file, profiles, s)
     started = read_json(run.settings_file, f"remove {run.folder}, and run again")["started"]
     swept = {
         (name, alpha): measuring.sweep(
             shown[name], alpha, DELTAS, calibration=s.calibration, splits=s.splits, seed=s.seed
         )
-        for name in s.methods
+        for name in drawn
         for alpha in s.curve_alphas
     }
-    panel, section = panel_and_section(run, shown, s.calibration)  # the first test function
+    pictured = {name: shown[name] for name in drawn}
+    panel, section = panel_and_section(run, pictured, s.calibration)  # the first test function
     return Results(
         format=results.FORMAT,
         format_version=results.VERSION,
@@ -49,14 +56,16 @@ def conclude(run: Run, preset: str, command: str) -> Results:
         started=started,
         finished=now(),
         settings=s.record(),
+        aids=s.aids,
         versions={"python": platform.python_version(), **{v: version(v) for v in VERSIONS}},
         machine=f"{platform.machine()}, {cores()} cores",
         split={"train": s.train, "calibration": s.calibration, "test": s.test},
         points=task.points,
         unit=task.unit,
+        rms=rms,
         domain=task.domain,
         methods=looks((*s.methods, *(quoted["method"] for quoted in task.quoted))),
-        rows=method_rows(run, shown),
+        rows=method_rows(run, shown, rms),
         ablation=ablation_rows(run, profiles) if s.ablation else [],
         curves=[rows.curve(name, some) for (name, _), some in swept.items()],
         targets=[rows.targets(name, some) for (name, _), some in swept.items()],
@@ -71,7 +80,7 @@ def looks(names: Iterable[str]) -> list[Look]:
     return [cast(Look, METHODS[name].look()) for name in dict.fromkeys(names)]
 
 
-def method_rows(run: Run, profiles: Mapping[str, Profile]) -> list[Row]:
+def method_rows(run: Run, profiles: Mapping[str, Profile], rms: float | None) -> list[Row]:
     """Each method raw, where anyone would use it so, and calibrated, at every α."""
     s, content = run.settings, []
     for name, profile in profiles.items():
@@ -80,6 +89,7 @@ def method_rows(run: Run, profiles: Mapping[str, Profile]) -> list[Row]:
         relative = [error for note in notes for error in note.relative_error]
         more: dict[str, Any] = {
             "unit": run.task.unit,
+            "rms": rms,
             "relative_error": float(np.mean(relative)),
             "train_seconds": train_seconds(run.folder, name, s),
             "calibrate_seconds": sum(n.all_seconds for n in notes) / s.held_out * s.calibration,
@@ -99,9 +109,9 @@ def method_rows(run: Run, profiles: Mapping[str, Profile]) -> list[Row]:
 
 
 def _subspace(measured: measuring.Measured, explained: Reals) -> measuring.Measured:
-    """A subspace has no width; the paper calls a function covered by the share of its error
-    energy inside."""
-    share = float((explained >= 1 - measured.alpha).mean())
+    """A subspace has no width; the paper's percentage is the share of the error's variance in
+    it, and so is this one."""
+    share = float(explained.mean())
     return measuring.Measured(
         alpha=measured.alpha,
         delta=measured.delta,
@@ -109,8 +119,6 @@ def _subspace(measured: measuring.Measured, explained: Reals) -> measuring.Measu
         calibrated=False,
         feasible=True,
         calibration_percentage=share,
-        interval=measuring.exact_interval(share, explained.size),
-        coverage=float(explained.mean()),
     )
 
 
@@ -122,15 +130,16 @@ def _calibrated(run: Run, profile: Profile, alpha: float, sampling: str) -> meas
 
 
 def ablation_rows(run: Run, profiles: Mapping[str, Profile]) -> list[Ablated]:
-    """What each ingredient contributes, at every α; the ratio is to the paper's recipe.
-
-    Where its ranks are infeasible, to the same with ranks for the grid.
-    """
+    """What each ingredient contributes, at every α; ratios are to the paper's recipe."""
     content = []
     for alpha in run.settings.alphas:
         recipes = {
-            step.name: (step.label, _calibrated(run, profiles[step.method], alpha, step.sampling))
+            step.name: (
+                step.label,
+                step.method,
+                _calibrated(run, profiles[step.method], alpha, step.sampling),
+            )
             for step in steps(run.settings)
         }
-        content += rows.ablated(recipes, "paper" if recipes["paper"][1].feasible else "grid")
+        content += rows.ablated(recipes)
     return content

@@ -90,8 +90,9 @@ def explorer(
 ) -> Explorer:
     """All that the page explores."""
     s = run.settings
-    profiles = {name: run.profile(name) for name in s.methods}
-    lead = profiles.get("uqno", profiles[s.methods[0]])
+    drawn = [name for name in s.methods if not METHODS[name].aided] or list(s.methods)
+    profiles = {name: run.profile(name) for name in drawn}
+    lead = profiles.get("uqno", profiles[drawn[0]])
     alphas = alpha_stops((*s.alphas, *s.curve_alphas))
     ranks, exact = ranks_of(lead.points, lead.ranks, alphas)
     deltas, delta = delta_stops(s.delta)

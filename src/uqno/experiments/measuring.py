@@ -1,8 +1,12 @@
 """λ̂, bandwidth = mean of λ̂ E, calibration percentage = share of functions with c(λ̂) ≥ 1 − α.
 
-One split of the held-out functions into calibration and test is noise, so everything is a mean
-over many random splits, with its standard deviation. Ranks depend on numbers alone, so every
+The bandwidth of one split of the held-out functions into calibration and test is noise, so it is a
+mean over many random splits, with its standard deviation. Ranks depend on numbers alone, so every
 function is scored once for all splits; and all methods see the same splits.
+
+The calibration percentage is that of one split, the recorded one: its mean over random splits is
+j/(n + 1) for any model, on a grid, and says nothing. With it stands how likely so many failures are
+if the promise holds (`uqno.conformal.agreement`).
 
 The paper counts functions with *more than* 1 − α of their points covered. The guarantee says *at
 least*, and so do we; the two differ only where (1 − α) m is a whole number.
@@ -14,12 +18,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from scipy.stats import beta
 
-from uqno.conformal import Ranks, calibrate_splits, checks, frontier, plan
+from uqno.conformal import (
+    InfeasibleError,
+    Ranks,
+    calibrate,
+    calibrate_splits,
+    checks,
+    frontier,
+    plan,
+)
+from uqno.conformal.agreement import Agreement, agreement
 from uqno.conformal.guarantees import Fraction
 from uqno.conformal.profile import Profile, rank_correlation
 from uqno.conformal.ranks import Request, grid_point_rank
@@ -48,10 +61,16 @@ class Measured:
     bandwidth: float | None = None
     bandwidth_sd: float | None = None
     calibration_percentage: float | None = None
-    """A share, 0 … 1, as all percentages here."""
-    calibration_percentage_sd: float | None = None
+    """On the test functions of the recorded split; raw, on all held-out functions. A share, 0 … 1,
+    as all percentages here."""
+    failures: int | None = None
+    """Test functions of the recorded split that are not covered."""
+    p_value: float | None = None
+    """The probability of so many failures or more, if the promise holds."""
+    usual: tuple[float, float] | None = None
+    """Where the percentage lies with probability 95 %, if the promise holds."""
     interval: tuple[float, float] | None = None
-    """Exact 95 % interval for the percentage, with the number of functions of one test set."""
+    """Raw: the exact 95 % interval for the percentage of new functions."""
     coverage: float | None = None
     area_coverage: float | None = None
     """Where functions have areas: the mean share of the area that the same band covers."""
@@ -80,7 +99,14 @@ def raw(profile: Profile, alpha: Share, delta: Share) -> Measured:
     """The band as the method gives it, λ = 1, measured on all held-out functions."""
     request = Request.of(alpha, delta)
     everyone = np.arange(len(profile))[np.newaxis]
-    return _measured(profile, request, "none", None, np.ones(1), everyone)
+    scale, share = np.ones(1), float((_needed(profile, request) <= 1).mean())
+    measured = _by_scores(profile, request, "none", None, scale, everyone)
+    return replace(
+        measured,
+        calibration_percentage=share,
+        interval=exact_interval(share, len(profile)),
+        **_by_profile(profile, request, scale, everyone),
+    )
 
 
 def calibrated(
@@ -92,11 +118,20 @@ def calibrated(
     calibration: int,
     splits: int = SPLITS,
     seed: int = 0,
+    scores_only: bool = False,
 ) -> Measured:
     """The band after calibration on n = `calibration` functions, tested on the others.
 
-    sampling: as in `uqno.calibrate`, or "hoeffding best t": the paper's rule at the admissible t
-    with the smallest mean bandwidth *on these very splits*, more than anyone could choose.
+    Args:
+        profile: the held-out functions, those of the recorded split's calibration set first.
+        alpha, delta: the levels.
+        sampling: as in `uqno.calibrate`, or "hoeffding best t": the paper's rule at the admissible
+            t with the smallest mean bandwidth *on these very splits*, more than anyone could
+            choose.
+        calibration: n.
+        splits: how many random splits bandwidths are averaged over.
+        seed: of these splits.
+        scores_only: leave out what needs more of a function than scores and mean uncertainty.
     """
     rules = _rules(profile.points, calibration, alpha, delta, sampling)
     if not rules:
@@ -107,11 +142,17 @@ def calibrated(
     with np.errstate(invalid="ignore"):  # ∞ · 0; an infinite scale is refused below
         widths = [float((s * profile.mean_uncertainty[test].mean(axis=1)).mean()) for s in scales]
     best = int(np.argmin(np.nan_to_num(widths, nan=np.inf)))
-    pair = rules[best].ranks or rules[best].ranks_for(calibration, profile.points)
-    measured = _measured(profile, Request.of(alpha, delta), sampling, pair, scales[best], test)
+    request, rule = Request.of(alpha, delta), rules[best]
+    pair = rule.ranks or rule.ranks_for(calibration, profile.points)
+    measured = _by_scores(profile, request, sampling, pair, scales[best], test)
+    if measured.feasible:
+        measured = replace(measured, **_judged(profile, request, rule, calibration))
+    if scores_only or not measured.feasible:
+        return measured
+    measured = replace(measured, **_by_profile(profile, request, scales[best], test))
     if sampling != "grid" or profile.area is None:
         return measured
-    by_area = calibrate_splits(profile.area, None, rules[best], learn)
+    by_area = calibrate_splits(profile.area, None, rule, learn)
     width = float((by_area * profile.mean_uncertainty[test].mean(axis=1)).mean())
     return replace(measured, area_bandwidth=_number(width))
 
@@ -127,7 +168,7 @@ def sweep(
     seed: int = 0,
 ) -> tuple[Measured, ...]:
     """`calibrated` at each δ: what the trade-off and the target curves are made of."""
-    more = {"calibration": calibration, "splits": splits, "seed": seed}
+    more: dict[str, Any] = {"calibration": calibration, "splits": splits, "seed": seed}
     return tuple(calibrated(profile, alpha, delta, sampling, **more) for delta in deltas)
 
 
@@ -147,6 +188,36 @@ def ranks_needed(
                 pair = rule.ranks or rule.ranks_for(calibration, points)
                 needed.add(None if pair is None else pair.point)
     return tuple(sorted(k for k in needed if k is not None))
+
+
+# --- the recorded split ------------------------------------------------------------------------
+
+
+def _agreement(profile: Profile, request: Request, rule: Fraction, calibration: int) -> Agreement:
+    cal = calibrate(profile[:calibration], guarantee=rule)
+    assert cal.ranks is not None  # every rule here has a pair
+    failures = int((_needed(profile, request)[calibration:] > cal.scale).sum())
+    return agreement(failures, len(profile) - calibration, calibration, cal.ranks.function)
+
+
+def _judged(profile: Profile, request: Request, rule: Fraction, calibration: int) -> dict[str, Any]:
+    """What the recorded split says, as fields of `Measured`; nothing where it has no scale."""
+    try:
+        judged = _agreement(profile, request, rule, calibration)
+    except InfeasibleError:
+        return {}
+    low, high = judged.usual
+    return {
+        "calibration_percentage": judged.percentage,
+        "failures": judged.failures,
+        "p_value": judged.p_value,
+        "usual": (1 - high / judged.functions, 1 - low / judged.functions),
+    }
+
+
+def _needed(profile: Profile, request: Request) -> Reals:
+    """The smallest λ that covers 1 − α of each function's points, (n,)."""
+    return profile.scores(grid_point_rank(profile.points, request.alpha))
 
 
 # --- guarantees -----------------------------------------------------------------------------
@@ -196,7 +267,7 @@ def random_splits(
 # --- numbers --------------------------------------------------------------------------------
 
 
-def _measured(
+def _by_scores(
     profile: Profile,
     request: Request,
     sampling: str,
@@ -204,7 +275,16 @@ def _measured(
     scales: Reals,
     test: Integers,
 ) -> Measured:
-    """All numbers, from the scale and the test functions (splits, functions) of each split."""
+    """What scores and mean uncertainties say.
+
+    Args:
+        profile: the held-out functions.
+        request: the levels.
+        sampling: the design.
+        pair: its ranks; None without calibration.
+        scales: of each split, (splits,).
+        test: the test functions of each split, (splits, functions).
+    """
     if not np.isfinite(scales).all():
         why = (
             f"The uncertainty is zero at more than {float(request.alpha):g} of the points of some "
@@ -212,12 +292,9 @@ def _measured(
             "uncertainty a positive floor"
         )
         return _without_numbers(request, sampling, why)
-    needed = profile.scores(grid_point_rank(profile.points, request.alpha))
-    percentage = (needed[test] <= scales[:, np.newaxis]).mean(axis=1)
+    needed = _needed(profile, request)
     width = profile.mean_uncertainty[test].mean(axis=1)
     oracle = _oracle(needed[test], request)
-    covered, score = _over_test(profile, request, scales, test)
-    area_covered, area_reached = _by_area(profile, request, scales, test)
     return Measured(
         alpha=float(request.alpha),
         delta=float(request.delta),
@@ -229,20 +306,27 @@ def _measured(
         scale_sd=_deviation(scales),
         bandwidth=float((scales * width).mean()),
         bandwidth_sd=_deviation(scales * width),
-        calibration_percentage=float(percentage.mean()),
-        calibration_percentage_sd=_deviation(percentage),
-        interval=exact_interval(float(percentage.mean()), test.shape[1]),
-        coverage=covered,
-        area_coverage=area_covered,
-        area_percentage=area_reached,
         oracle_scale=_number(oracle.mean()),
         oracle_bandwidth=_number((oracle * width).mean()),
-        rank_correlation=_mean_number(profile.correlation),
-        function_correlation=_number(
+    )
+
+
+def _by_profile(
+    profile: Profile, request: Request, scales: Reals, test: Integers
+) -> dict[str, Any]:
+    """What more of the functions says, as fields of `Measured`; arguments as in `_by_scores`."""
+    covered, score = _over_test(profile, request, scales, test)
+    area_covered, area_reached = _by_area(profile, request, scales, test)
+    return {
+        "coverage": covered,
+        "area_coverage": area_covered,
+        "area_percentage": area_reached,
+        "rank_correlation": _mean_number(profile.correlation),
+        "function_correlation": _number(
             rank_correlation(profile.mean_uncertainty, profile.mean_error)
         ),
-        interval_score=score,
-    )
+        "interval_score": score,
+    }
 
 
 def _without_numbers(request: Request, sampling: str, reason: str) -> Measured:
@@ -291,8 +375,6 @@ def exact_interval(
     share: float, functions: int, confidence: float = CONFIDENCE
 ) -> tuple[float, float]:
     """Clopper–Pearson: the p for which `share` of n = `functions` is no surprise from either side.
-
-    A mean over splits need not be a whole number of functions; the beta quantiles do not mind.
 
     >>> [round(p, 3) for p in exact_interval(0.98, 1000)]
     [0.969, 0.988]

@@ -1,10 +1,11 @@
-"""Profiles of functions as files: named arrays in one .npz, whole or refused."""
+"""Profiles of functions as files: named arrays in one .npz with a stamp, whole or refused."""
 
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,12 +18,38 @@ VERSION: Final = 1
 
 def write_profile(path: str | Path, profile: Profile) -> None:
     """One .npz file, without pickle; whoever reads it meanwhile sees the old one, whole."""
-    stamp = {"format": np.array(FORMAT), "version": np.array(VERSION)}
-    write_npz(path, {**profile.arrays(), **stamp})
+    write_stamped(path, profile.arrays(), FORMAT, VERSION)
 
 
 def read_profile(path: str | Path) -> Profile:
     """The profile that `write_profile` wrote.
+
+    Raises:
+        ValueError: the file is absent, truncated, foreign or of another version.
+    """
+    remedy = "profile the functions again"
+    content = read_stamped(path, FORMAT, VERSION, remedy)
+    try:
+        return Profile.of_arrays(content)
+    except ValueError as why:
+        raise ValueError(f"{path}: {why}; {remedy}") from None
+
+
+def write_stamped(
+    path: str | Path, arrays: Mapping[str, Any], file_format: str, version: int
+) -> None:
+    """Named arrays in one .npz file that says what it holds."""
+    stamp = {"format": np.array(file_format), "version": np.array(version)}
+    write_npz(path, {**arrays, **stamp})
+
+
+def read_stamped(path: str | Path, file_format: str, version: int, remedy: str) -> dict[str, Any]:
+    """The arrays that `write_stamped` wrote, by name.
+
+    Args:
+        path: of the file.
+        file_format, version: what its stamp must say.
+        remedy: what to do about a file that is not whole; the end of the message.
 
     Raises:
         ValueError: the file is absent, truncated, foreign or of another version.
@@ -34,15 +61,10 @@ def read_profile(path: str | Path) -> Profile:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
             content = {name: arrays[name] for name in arrays.files}
     except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as why:
-        raise ValueError(f"{path} is not a whole profile, truncated or foreign: {why}") from None
-    if str(content.get("format")) != FORMAT:
-        raise ValueError(f"{path} is not a profile that uqno wrote: profile the functions again")
-    if int(content.get("version", 0)) != VERSION:
-        raise ValueError(
-            f"{path} has version {int(content.get('version', 0))}, this uqno reads {VERSION}: "
-            "profile the functions again"
-        )
-    try:
-        return Profile.of_arrays(content)
-    except ValueError as why:
-        raise ValueError(f"{path}: {why}; profile the functions again") from None
+        raise ValueError(f"{path} is not whole, truncated or foreign ({why}): {remedy}") from None
+    if str(content.pop("format", None)) != file_format:
+        raise ValueError(f"{path} is no file of format {file_format!r} that uqno wrote: {remedy}")
+    there = int(content.pop("version", 0))
+    if there != version:
+        raise ValueError(f"{path} has version {there}, this uqno reads {version}: {remedy}")
+    return content

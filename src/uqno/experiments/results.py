@@ -17,7 +17,7 @@ from uqno.experiments.scene import Domain
 from uqno.storage import write_text
 
 FORMAT: Final = "uqno results"
-VERSION: Final = 1
+VERSION: Final = 2
 DIGITS, FIELD_DIGITS = 6, 4
 
 Field = list[float] | list[list[float]]
@@ -32,13 +32,17 @@ class Unit(TypedDict):
 
 
 class Look(TypedDict):
-    """How a method is called and drawn, in every table and figure."""
+    """How a method is called and drawn, in every table and figure.
+
+    `aided` methods are others with what the recipe `uqno` has; they are not drawn.
+    """
 
     name: str
     label: str
     colour: str
     marker: str
     reference: str
+    aided: bool
 
 
 class Row(TypedDict):
@@ -56,9 +60,19 @@ class Row(TypedDict):
     scale_sd: float | None
     bandwidth: float | None
     bandwidth_sd: float | None
+    relative_bandwidth: float | None
+    """The bandwidth divided by the root mean square of the functions; where they have a unit, by
+    that, so that it is the bandwidth itself."""
     calibration_percentage: float | None
-    calibration_percentage_sd: float | None
+    """On the test functions of the recorded split; raw, on all held-out functions."""
+    failures: int | None
+    """Test functions of the recorded split that are not covered."""
+    p_value: float | None
+    """The probability of so many failures or more, if the promise holds."""
+    usual: list[float] | None
+    """Where the percentage lies with probability 95 %, if the promise holds."""
     interval: list[float] | None
+    """Raw: the exact 95 % interval for the percentage of new functions."""
     target: float
     coverage: float | None
     bandwidth_in_unit: float | None
@@ -84,31 +98,35 @@ class Row(TypedDict):
 
 
 class Ablated(TypedDict):
-    """One recipe of the ablation; ratio: the paper recipe's bandwidth / this one's."""
+    """One recipe of the ablation; ratio: the paper recipe's bandwidth / this one's, both
+    calibrated by the same design."""
 
     name: str
     label: str
+    method: str
+    """Whose bands it shows."""
     alpha: float
     delta: float
     sampling: str
     feasible: bool
     bandwidth: float | None
-    calibration_percentage: float | None
     ratio: float | None
 
 
 class Curve(TypedDict):
-    """Bandwidth and percentage against δ; null where infeasible."""
+    """Bandwidth against δ; null where infeasible."""
 
     method: str
     alpha: float
     delta: list[float]
     bandwidth: list[float | None]
-    calibration_percentage: list[float | None]
 
 
 class Targets(TypedDict):
-    """Actual percentage, with its exact interval, against 1 − δ; feasible ones alone."""
+    """The percentage on the recorded split against 1 − δ; feasible ones alone.
+
+    `low` and `high` are where it lies with probability 95 % if the promise holds.
+    """
 
     method: str
     alpha: float
@@ -198,12 +216,16 @@ class Results(TypedDict):
     started: str
     finished: str
     settings: dict[str, Any]
+    aids: str
+    """What the recipe `uqno` has and methods as they were published have not, in words."""
     versions: dict[str, str]
     machine: str
     split: dict[str, int]
     points: int
     """The number of points of every held-out function."""
     unit: Unit | None
+    rms: float | None
+    """The root mean square of the training functions; null where they have a unit."""
     domain: Domain
     """Where the functions live."""
     methods: list[Look]
@@ -230,7 +252,10 @@ PARTS: Final[dict[str, Any]] = {
     "unit": Unit,
 }
 SINGLE_PARTS: Final = ("domain", "panel", "section", "unit")
-NUMBERS: Final = ("alpha", "delta", "bandwidth", "bandwidth_in_unit", "calibration_percentage")
+NUMBERS: Final = (
+    "alpha", "delta", "bandwidth", "relative_bandwidth", "bandwidth_in_unit",
+    "calibration_percentage", "p_value",
+)  # fmt: skip
 
 # --- files ----------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ RUN/operators/…        fits of the operators that methods share      (see meth
 RUN/uncertainty/…      fits of the methods' uncertainties
 RUN/models/<method>    the models
 RUN/profiles/…         what is kept of the held-out functions, a few dozen a file
+RUN/scores.npz         scores and mean uncertainties, from which bandwidths and verdicts follow
 RUN/results.json       written last: a run that has it is done
 """
 
@@ -95,6 +96,10 @@ class Run:
     @property
     def results_file(self) -> Path:
         return self.folder / "results.json"
+
+    @property
+    def scores_file(self) -> Path:
+        return self.folder / "scores.npz"
 
     @property
     def settings_file(self) -> Path:

@@ -128,6 +128,12 @@ class Settings:
         return ""
 
     @property
+    def aids(self) -> str:
+        """What the recipe `uqno` has and methods as they were published have not, in words."""
+        words = ["symmetries"] if self.uses_symmetries else []
+        return " and ".join([*words, self.extra_inputs] if self.extra_inputs else words)
+
+    @property
     def uncertainty_epochs(self) -> int:
         """Epochs of a network that learns errors."""
         return max(1, round(self.epochs * self.uncertainty_share))

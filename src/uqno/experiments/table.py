@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Final
 
 from uqno.conformal import words
+from uqno.conformal.agreement import verdict as said
 from uqno.experiments.results import Ablated, Quoted, Results, Row
 from uqno.storage import write_text
 
 NONE: Final = "–"
 PASS, NEAR, FAIL = "✓", "≈", "✗"
+SIGNS: Final = {"yes": PASS, "doubtful": NEAR, "no": FAIL}
 DESIGNS: Final = {
     "none": "raw",
     "grid": "grid",
@@ -52,6 +54,7 @@ class Table:
 
 
 Column = Callable[[Row, Quoted | None], str]
+RELATIVE: Final = "of RMS(u)"
 
 # What each column says of a row and of the paper's number that belongs to it.
 COLUMNS: Final[dict[str, Column]] = {
@@ -59,8 +62,10 @@ COLUMNS: Final[dict[str, Column]] = {
     "ranks": lambda r, p: DESIGNS.get(r["sampling"], r["sampling"]),
     "bandwidth": lambda r, p: _bandwidth(r),
     "± sd": lambda r, p: number(r["bandwidth_sd"], 2),
-    "calibrated": lambda r, p: _verdict(r),
-    "95 % interval": lambda r, p: _interval(r["interval"]),
+    RELATIVE: lambda r, p: percent(r["relative_bandwidth"], 2),
+    "covered": lambda r, p: _verdict(r),
+    "p": lambda r, p: _p_value(r["p_value"]),
+    "usual": lambda r, p: _range(r["usual"]),
     "paper": lambda r, p: NONE if p is None else number(p["bandwidth"]),
     "paper %": lambda r, p: NONE if p is None else percent(p["calibration_percentage"]),
     "coverage": lambda r, p: percent(r["coverage"]),
@@ -68,6 +73,7 @@ COLUMNS: Final[dict[str, Column]] = {
     "rank correlation": lambda r, p: _correlation(r["rank_correlation"]),
     "across functions": lambda r, p: _correlation(r["function_correlation"]),
     "interval score": lambda r, p: number(r["interval_score"]),
+    "error": lambda r, p: percent(r["relative_error"], 2),
     "train [s]": lambda r, p: number(r["train_seconds"], 2),
     "calibrate [s]": lambda r, p: number(r["calibrate_seconds"], 2),
     "predict [s]": lambda r, p: number(r["predict_seconds"], 2),
@@ -78,8 +84,9 @@ AREA_COLUMNS: Final[dict[str, Column]] = {
     "by area": lambda r, p: percent(r["area_percentage"]),
     "area width": lambda r, p: number(r["area_bandwidth"]),
 }
-NARROW: Final = ("method", "ranks", "bandwidth", "calibrated", "paper", "paper %")
-"""Columns that fit a terminal of 80."""
+NARROW: Final = ("method", "ranks", "bandwidth", RELATIVE, "covered", "paper")
+FURTHER: Final = ("error", "p", *AREA_COLUMNS)
+"""Columns that fit a terminal of 80, in two tables; those of them that a record has."""
 
 
 def unit_column(results: Results) -> str:
@@ -92,22 +99,30 @@ def has_areas(results: Results) -> bool:
     return any(row["area_coverage"] is not None for row in results["rows"])
 
 
-def further_columns(results: Results) -> dict[str, Column]:
-    """What a record says beyond `COLUMNS`: in units, by area, and then how large errors are."""
-    columns: dict[str, Column] = {}
+def columns_of(results: Results) -> dict[str, Column]:
+    """The columns that a record has: relative to u or in its unit, and by area where it has any."""
+    columns = {c: say for c, say in COLUMNS.items() if c != RELATIVE or results["rms"] is not None}
     if unit_column(results):
         columns[unit_column(results)] = lambda r, p: number(r["bandwidth_in_unit"])
-    if has_areas(results):
-        columns |= AREA_COLUMNS
-    if columns:
-        columns["error"] = lambda r, p: percent(r["relative_error"])
-    return columns
+    return columns | (AREA_COLUMNS if has_areas(results) else {})
 
 
 def tables(results: Results) -> tuple[Table, ...]:
     """One table for each (α, δ) of the record, calibrated methods first, narrow bands first."""
     levels = dict.fromkeys((row["alpha"], row["delta"]) for row in results["rows"])
     return tuple(_table(results, alpha, delta) for alpha, delta in levels)
+
+
+def narrow_tables(results: Results) -> Iterable[Table]:
+    """The same in tables that fit a terminal of 80 columns, two for each (α, δ) on surfaces."""
+    for one in tables(results):
+        first = one.narrow([c for c in NARROW if c in one.columns])
+        further = [c for c in (unit_column(results), *FURTHER) if c in one.columns]
+        if not unit_column(results):
+            yield first
+            continue
+        yield replace(first, notes=())
+        yield one.narrow(["method", "ranks", *further])
 
 
 def ordered(results: Results, alpha: float, delta: float) -> list[tuple[Row, Quoted | None]]:
@@ -119,16 +134,21 @@ def ordered(results: Results, alpha: float, delta: float) -> list[tuple[Row, Quo
 
 def _table(results: Results, alpha: float, delta: float) -> Table:
     lines = ordered(results, alpha, delta)
-    columns = COLUMNS | further_columns(results)
+    columns = columns_of(results)
     return Table(
-        title=(
-            f"alpha = {alpha:g}, delta = {delta:g}: at least {words.rest(alpha)} of the points "
-            f"of at least {words.rest(delta)} of the functions"
-        ),
+        title=f"alpha = {alpha:g}, delta = {delta:g}: {promised(alpha, delta)}",
         columns=tuple(columns),
         cells=tuple(tuple(column(*line) for column in columns.values()) for line in lines),
         left=("method", "ranks"),
         notes=(*notes(row for row, _ in lines), *unit_notes(results)),
+    )
+
+
+def promised(alpha: float, delta: float) -> str:
+    """What every calibrated band of a table promises, in words."""
+    return (
+        f"at least {words.rest(alpha)} of the points of a new function, with probability at least "
+        f"{words.rest(delta)}"
     )
 
 
@@ -144,7 +164,10 @@ def notes(rows: Iterable[Row]) -> Iterable[str]:
         if not row["feasible"]:
             yield f"{who}: {row['reason']}"
         if row["share_of_variance"] is not None and not row["calibrated"]:
-            yield f"{who}: {percent(row['share_of_variance'])} of the error lies in its subspace."
+            yield (
+                f"{who}: a subspace has no width; its percentage is the share of the error's "
+                "variance inside, as in the paper."
+            )
 
 
 def unit_notes(results: Results) -> Iterable[str]:
@@ -158,7 +181,7 @@ def unit_notes(results: Results) -> Iterable[str]:
         yield (
             "area: the share of the area that the same band covers; by area: the share of "
             "functions of which it covers enough; area width: the bandwidth where the scale is "
-            "chosen by area; error: ‖u − Ĝ(a)‖ / ‖u‖."
+            "chosen by area."
         )
 
 
@@ -174,7 +197,7 @@ def ablation_tables(results: Results) -> tuple[Table, ...]:
     return tuple(
         Table(
             title=f"Ablation, alpha = {alpha:g}",
-            columns=("recipe", "ranks", "bandwidth", "calibrated", "tighter"),
+            columns=("recipe", "ranks", "bandwidth", "tighter"),
             cells=tuple(_ablation_cells(row) for row in rows if row["alpha"] == alpha),
             left=("recipe", "ranks"),
         )
@@ -187,7 +210,6 @@ def _ablation_cells(row: Ablated) -> tuple[str, ...]:
         row["label"],
         DESIGNS.get(row["sampling"], row["sampling"]),
         number(row["bandwidth"]) if row["feasible"] else "infeasible",
-        percent(row["calibration_percentage"]),
         NONE if row["ratio"] is None else f"{row['ratio']:.2f} ×",
     )
 
@@ -210,20 +232,27 @@ def number(value: float | None, digits: int = 3) -> str:
     return f"{value:.0f}" if large else f"{value:#.{digits}g}".rstrip(".")
 
 
-def percent(share: float | None) -> str:
+def percent(share: float | None, digits: int = 1) -> str:
     """0.98004 → '98.0 %'; 100 % is said of all alone.
 
-    >>> percent(0.98004), percent(0.99996), percent(1.0)
-    ('98.0 %', '99.9 %', '100 %')
+    >>> percent(0.98004), percent(0.99996), percent(1.0), percent(0.003021, 2)
+    ('98.0 %', '99.9 %', '100 %', '0.30 %')
     """
     if share is None:
         return NONE
-    return "100 %" if share == 1 else f"{min(100 * share, 99.9):.1f} %"
+    if 0.999 < share < 1:
+        return "99.9 %"
+    return "100 %" if share == 1 else f"{100 * share:.{digits}f} %"
 
 
 def verdict(row: Row) -> str | None:
-    """✓ at the target, ≈ below it but within the exact interval, ✗ surely below it."""
+    """Whether the recorded split agrees with the promise: ✓ yes, ≈ doubtful, ✗ no.
+
+    Of a raw band, which promises nothing: ✓ at the target, ≈ within the exact interval, ✗ below.
+    """
     share, interval = row["calibration_percentage"], row["interval"]
+    if row["p_value"] is not None:
+        return SIGNS[said(row["p_value"])]
     if share is None or interval is None:
         return None
     near = NEAR if interval[1] >= row["target"] else FAIL
@@ -231,8 +260,8 @@ def verdict(row: Row) -> str | None:
 
 
 def _verdict(row: Row) -> str:
-    sign = verdict(row)
-    return NONE if sign is None else f"{percent(row['calibration_percentage'])} {sign}"
+    sign, share = verdict(row), row["calibration_percentage"]
+    return percent(share) if sign is None else f"{percent(share)} {sign}"
 
 
 def _correlation(value: float | None) -> str:
@@ -243,7 +272,13 @@ def _bandwidth(row: Row) -> str:
     return number(row["bandwidth"]) if row["feasible"] else "infeasible"
 
 
-def _interval(ends: Sequence[float] | None) -> str:
+def _p_value(p: float | None) -> str:
+    if p is None:
+        return NONE
+    return "< 0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+
+
+def _range(ends: Sequence[float] | None) -> str:
     return NONE if ends is None else f"{percent(ends[0])} to {percent(ends[1])}"
 
 
@@ -255,10 +290,22 @@ def markdown(results: Results) -> str:
     shown = (*tables(results), *ablation_tables(results))
     head = (
         f"# {results['task'].capitalize()}, preset {results['preset']}\n\n"
-        f"Made by `{results['command']}`, finished {results['finished']}. Means over random "
-        "splits into calibration and test functions; paper: the paper's own numbers.\n"
+        f"Made by `{results['command']}`, finished {results['finished']}.\n\n{legend(results)}\n"
     )
     return "\n".join([head, *(_markdown(table) for table in shown)])
+
+
+def legend(results: Results) -> str:
+    """What the columns of the tables say."""
+    splits, split = results["settings"]["splits"], results["split"]
+    return (
+        f"Bandwidths are means over {splits} random splits of the held-out functions into "
+        f"{split['calibration']} to calibrate and {split['test']} to test. *covered* is the share "
+        "of the test functions of the recorded split with enough points in the band, *p* the "
+        "probability of so few or fewer if the promise holds, *usual* where that share lies with "
+        "probability 95 % then. *error* is the relative L2 error of the prediction. *aided*: with "
+        "the symmetries and extra inputs of ours. *paper*: the paper's own numbers."
+    )
 
 
 def _markdown(table: Table) -> str:

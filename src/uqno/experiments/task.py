@@ -152,6 +152,13 @@ class Task(ABC):
         roles = [tuple(order[a:b]) for a, b in pairwise(ends)]
         return Split(self.functions, s.seed, *roles)
 
+    def rms(self) -> float:
+        """The root mean square of the training functions, over all points."""
+        data, total = self.train(), 0.0
+        for i in range(len(data)):
+            total += float(data[i]["u"].double().square().mean())
+        return float((total / len(data)) ** 0.5)
+
     # --- networks -----------------------------------------------------------------------------
 
     @abstractmethod

@@ -72,8 +72,12 @@ def render(figure: Figure, to: Any, kind: str) -> None:
 
 
 def bandwidths(results: Results) -> Figure | None:
-    """Bandwidth (log) against calibration percentage, the calibrated region shaded, for each α."""
-    rows = [r for r in results["rows"] if r["calibration_percentage"] is not None]
+    """Bandwidth (log) against calibration percentage, the promised region shaded, for each α."""
+    rows = [
+        r
+        for r in results["rows"]
+        if r["calibration_percentage"] is not None and not look(results, r["method"])["aided"]
+    ]
     levels = list(dict.fromkeys((r["alpha"], r["delta"]) for r in rows))
     if not levels:
         return None
@@ -178,7 +182,7 @@ def _bandwidth_keys(results: Results, rows: Sequence[Row], quoted: Sequence[Quot
         keys.append(Line2D([], [], label=verbatim(style["label"]), **_mark(style, "paper")))
     kinds = {"calibrated": "calibrated", "raw": "raw"}
     kinds |= {"paper": "paper's table"} if quoted else {}
-    grey = Look(name="", label="", colour="#999999", marker="o", reference="")
+    grey = Look(name="", label="", colour="#999999", marker="o", reference="", aided=False)
     keys += [Line2D([], [], label=text, **_mark(grey, kind)) for kind, text in kinds.items()]
     return [*keys, Patch(color=PALE, label="at least 1 − δ")]
 
@@ -187,7 +191,7 @@ def _bandwidth_keys(results: Results, rows: Sequence[Row], quoted: Sequence[Quot
 
 
 def tradeoff(results: Results) -> Figure | None:
-    """Bandwidth against calibration percentage as δ varies, one curve an α, one panel a method."""
+    """Bandwidth against the promise 1 − δ, one curve an α, one panel a method."""
     curves = results["curves"]
     if not curves:
         return None
@@ -195,13 +199,13 @@ def tradeoff(results: Results) -> Figure | None:
     for method, ax in panels.items():
         own = [c for c in curves if c["method"] == method]
         for curve, (colour, line, marker) in zip(own, shades(len(own)), strict=True):
-            pairs = zip(curve["calibration_percentage"], curve["bandwidth"], strict=True)
+            pairs = zip([1 - d for d in curve["delta"]], curve["bandwidth"], strict=True)
             known = np.array([p for p in pairs if None not in p], dtype=float).reshape(-1, 2)
             ax.plot(*known.T, color=colour, ls=line, marker=marker, ms=7, lw=2,
                     label=f"α = {curve['alpha']:g}")  # fmt: skip
-        _finish_curves(ax, verbatim(look(results, method)["label"]), "calibration percentage [%]")
+        _finish_curves(ax, verbatim(look(results, method)["label"]), "promised 1 − δ [%]")
         ax.set_yscale("log")  # the widest bands are ten times the others
-    shares = [p for c in curves for p in c["calibration_percentage"] if p is not None]
+    shares = [1 - d for c in curves for d in c["delta"]]
     first = next(iter(panels.values()))
     first.set_ylabel(_bandwidth_label(results))
     first.set_xlim(min(shares, default=0) - 0.03, TOP)
@@ -210,27 +214,30 @@ def tradeoff(results: Results) -> Figure | None:
 
 
 def actual_against_target(results: Results) -> Figure | None:
-    """Actual against target calibration percentage with exact 95 % intervals, and the diagonal."""
+    """Functions covered on the recorded split against the promise, and where they usually lie.
+
+    The bars are the range in which the percentage lies with probability 95 % if the promise holds:
+    a point below its bar speaks against it.
+    """
     known = [t for t in results["targets"] if t["target"]]
     if not known:
         return None
     figure, panels = _method_panels([t["method"] for t in known])
-    lowest = min(min(t["target"] + t["low"]) for t in known) - 0.01
+    lowest = min(min(t["target"] + t["low"] + t["actual"]) for t in known) - 0.01
     for method, ax in panels.items():
         own = [t for t in known if t["method"] == method]
         ax.fill_between([lowest, TOP], [lowest, TOP], lowest, color="#f0f0f0", lw=0, zorder=0)
-        ax.plot([lowest, TOP], [lowest, TOP], color=EDGE, lw=1.2, ls=":", label="actual = target")
+        ax.plot([lowest, TOP], [lowest, TOP], color=EDGE, lw=1.2, ls=":", label="as promised")
         for i, (one, (colour, _, marker)) in enumerate(zip(own, shades(len(own)), strict=True)):
             # Side by side, since all α share their targets.
             x = beside(np.array(one["target"]), 0.02 * (i - (len(own) - 1) / 2))
-            y = np.array(one["actual"])
-            bars = np.maximum([y - np.array(one["low"]), np.array(one["high"]) - y], 0)
+            ax.vlines(x, one["low"], one["high"], color=colour, lw=5, alpha=0.3)
             label = f"α = {one['alpha']:g}"
-            ax.errorbar(x, y, bars, color=colour, ls="", marker=marker, ms=7, lw=1.6, label=label)
+            ax.plot(x, one["actual"], color=colour, ls="", marker=marker, ms=7, label=label)
         stretch(ax.yaxis)
-        _finish_curves(ax, verbatim(look(results, method)["label"]), "target 1 − δ [%]")
+        _finish_curves(ax, verbatim(look(results, method)["label"]), "promised 1 − δ [%]")
         ax.set(xlim=(lowest, TOP), ylim=(lowest, TOP))
-    next(iter(panels.values())).set_ylabel("calibration percentage [%]")
+    next(iter(panels.values())).set_ylabel("test functions covered [%]")
     _shared_legend(figure, panels)
     return figure
 
@@ -304,7 +311,7 @@ def schematic(results: Results) -> Figure | None:
 
 
 def ablation(results: Results) -> Figure | None:
-    """Bandwidth of each recipe as a bar, with how many times tighter than the paper's it is."""
+    """Bandwidth of each recipe as a bar, and the ratio to the paper's with the same ranks."""
     rows = results["ablation"]
     if not rows:
         return None
@@ -317,7 +324,7 @@ def ablation(results: Results) -> Figure | None:
         own = [r for r in rows if (r["alpha"], r["delta"]) == level]
         _bars(ax, results, own, widest)
         ax.set_title(f"α = {level[0]:g}, δ = {level[1]:g}", loc="left", fontsize=LARGE)
-    axes[-1].set_xlabel("bandwidth (× tighter than the paper's recipe)")
+    axes[-1].set_xlabel("bandwidth (× tighter than the paper's recipe with the same ranks)")
     return figure
 
 

@@ -24,11 +24,12 @@ from uqno.experiments.explorer import FILE as EXPLORER_FILE
 from uqno.experiments.explorer import Explorer, read_explorer
 from uqno.experiments.results import Quoted, Results, Row
 from uqno.experiments.table import (
-    COLUMNS,
-    further_columns,
+    RELATIVE,
+    columns_of,
     has_areas,
     notes,
     ordered,
+    promised,
     unit_column,
     unit_notes,
     verdict,
@@ -49,7 +50,8 @@ CAPTIONS: Final = {
     "comparison": "One test function, all methods: radius above, covered points below",
     "bandwidth": "Bandwidth against calibration percentage; the shaded region is calibrated",
     "tradeoff": "What a smaller δ costs, for several α",
-    "targets": "Actual against target calibration percentage, with exact 95 % intervals",
+    "targets": "Functions covered against the promise, on the recorded split; the bars say where "
+    "they lie with probability 95 % if the promise holds",
     "band": "A cut through one test function: band, prediction and truth",
     "ablation": "What each ingredient contributes",
 }
@@ -60,15 +62,20 @@ SORTED: Final[tuple[tuple[str, str, Key, str], ...]] = (
     ("Scale by", "ranks", lambda r, p: r["sampling"], "The rule for λ̂; raw: λ = 1"),
     ("Bandwidth", "bandwidth", lambda r, p: r["bandwidth"], "Mean radius of the band"),
     ("± sd", "± sd", lambda r, p: r["bandwidth_sd"], "Standard deviation over random splits"),
-    ("Functions covered", "calibrated", lambda r, p: r["calibration_percentage"],
-     "Calibration percentage: the share of test functions covered at 1 − α or more of their "
-     "points. ✓ reaches the target, ≈ within the interval, ✗ below"),
-    ("Exact 95 % interval", "95 % interval", lambda r, p: r["interval"] and r["interval"][0],
-     "Of the percentage, for one test set"),
+    ("Of RMS(u)", RELATIVE, lambda r, p: r["relative_bandwidth"],
+     "The bandwidth divided by the root mean square of the training functions"),
+    ("Functions covered", "covered", lambda r, p: r["calibration_percentage"],
+     "Calibration percentage: the share of the recorded split’s test functions that are covered at "
+     "1 − α or more of their points. ✓ agrees with the promise, ≈ doubtful, ✗ does not"),
+    ("p-value", "p", lambda r, p: r["p_value"],
+     "The probability of so few covered functions or fewer, if the promise holds"),
+    ("Usual", "usual", lambda r, p: r["usual"] and r["usual"][0],
+     "Where the share lies with probability 95 %, if the promise holds"),
     ("Target", "target", lambda r, p: r["target"], "1 − δ"),
     ("Paper: bandwidth", "paper", lambda r, p: p and p["bandwidth"], "The paper’s own number"),
     ("Paper: covered", "paper %", lambda r, p: p and p["calibration_percentage"],
      "The paper’s own number"),
+    ("Relative error", "error", lambda r, p: r["relative_error"], "‖u − Ĝ(a)‖ / ‖u‖"),
     ("Train [s]", "train [s]", lambda r, p: r["train_seconds"], "On this machine"),
     ("Predict [s]", "predict [s]", lambda r, p: r["predict_seconds"], "One function"),
 )  # fmt: skip
@@ -80,9 +87,6 @@ SORTED_AREA: Final[tuple[tuple[str, str, Key, str], ...]] = (
      "The share of test functions covered at 1 − α or more of their area"),
     ("Bandwidth by area", "area width", lambda r, p: r["area_bandwidth"],
      "Of the band whose scale is chosen by area instead of by points"),
-)  # fmt: skip
-SORTED_ERROR: Final[tuple[str, str, Key, str]] = (
-    "Relative error", "error", lambda r, p: r["relative_error"], "‖u − Ĝ(a)‖ / ‖u‖",
 )  # fmt: skip
 
 
@@ -202,8 +206,8 @@ def _table(results: Results, alpha: float, delta: float) -> dict[str, Any]:
         "delta": delta,
         "title": f"α = {alpha:g}, δ = {delta:g}",
         "words": (
-            f"At least {words.rest(alpha)} of the points of at least {words.rest(delta)} of the "
-            "functions. Means over random splits into calibration and test functions."
+            f"Calibrated for {promised(alpha, delta)}. Bandwidths are means over random splits, "
+            "functions covered are those of one recorded split."
         ),
         "rows": [
             {
@@ -231,13 +235,14 @@ def sorted_columns(results: Results) -> tuple[tuple[str, str, Key, str], ...]:
         further.append((title, unit_column(results), key, words_of_unit))
     if has_areas(results):
         further += SORTED_AREA
-    return (*SORTED, *further, SORTED_ERROR) if further else SORTED
+    there = columns_of(results)
+    return tuple(c for c in (*SORTED, *further) if c[1] in there or c[1] == "target")
 
 
 def _cell(results: Results, key: str, row: Row, paper: Quoted | None) -> str:
     if key == "target":
         return words.percent(row["target"])
-    return (COLUMNS | further_columns(results))[key](row, paper)
+    return columns_of(results)[key](row, paper)
 
 
 def _shades(name: str) -> list[list[int]]:

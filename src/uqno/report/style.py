@@ -24,7 +24,7 @@ TOP: Final = 1.0012
 PERCENTAGES: Final = (0, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 1)
 
 
-OTHER: Final = Look(name="", label="", colour="#bbbbbb", marker="h", reference="")
+OTHER: Final = Look(name="", label="", colour="#bbbbbb", marker="h", reference="", aided=False)
 
 
 def look(results: Results, method: str) -> Look:

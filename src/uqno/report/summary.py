@@ -41,7 +41,7 @@ def summary(results: Results) -> Summary:
             headline="No calibrated band", figure="–", caption="This record has no calibrated row.",
             points=[_data(results)],
         )  # fmt: skip
-    headline, figure, caption = _to_remember(results, first, _recipe(results, first))
+    headline, figure, caption = _to_remember(results, first)
     points = [_guarantee(results, first), _data(results), _agreement(results, first)]
     return Summary(headline=headline, figure=figure, caption=caption, points=points)
 
@@ -53,19 +53,18 @@ def _first_row(results: Results) -> Row | None:
     return next(iter(own or calibrated), None)
 
 
-def _recipe(results: Results, first: Row) -> Row | None:
-    """The paper's recipe at the same level."""
-    level = (first["alpha"], first["delta"])
-    rows = [
-        r for r in results["rows"]
-        if r["method"] == PAPER_RECIPE and r["sampling"] == "hoeffding"
-        and (r["alpha"], r["delta"]) == level
-    ]  # fmt: skip
-    return rows[0] if rows else None
+def _like(results: Results, first: Row, method: str) -> Row | None:
+    """Another method at the same level, calibrated by the same design."""
+    same = ("alpha", "delta", "sampling")
+    wanted = [first[name] for name in same]  # type: ignore[literal-required]
+    rows = (r for r in results["rows"] if r["method"] == method)
+    return next((r for r in rows if [r[name] for name in same] == wanted), None)  # type: ignore[literal-required]
 
 
-def _to_remember(results: Results, first: Row, paper: Row | None) -> tuple[str, str, str]:
-    """Headline, figure, caption."""
+def _to_remember(results: Results, first: Row) -> tuple[str, str, str]:
+    """Headline, figure, caption; ratios are to the paper's recipe with the same ranks."""
+    paper = _like(results, first, PAPER_RECIPE)
+    aided = _like(results, first, f"{PAPER_RECIPE}-aided")
     level = f"α = {first['alpha']:g}, δ = {first['delta']:g}"
     width = first["bandwidth"]
     if width is None:
@@ -75,20 +74,29 @@ def _to_remember(results: Results, first: Row, paper: Row | None) -> tuple[str, 
     theirs = paper["bandwidth"] if paper else None
     if theirs is None or first["method"] != RECIPE:
         why = "" if paper is None else "; the paper's recipe is not feasible with these numbers"
-        return "A band with a guarantee, on every new function", number(width), (
+        return "A band with a guarantee for a new function", number(width), (
             f"mean bandwidth of {first['label']}{_in_unit(results, first)} at {level}{why}."
         )  # fmt: skip
     ratio, side = max(theirs / width, width / theirs), "narrower" if theirs >= width else "wider"
+    alone = f"; ours alone has {results['aids']}" if results["aids"] else ""
+    caption = (
+        f"{side} than the paper’s recipe: {words_of_width} against {number(theirs)}, at {level}"
+    )
+    if alone and aided is not None and aided["bandwidth"] is not None:
+        caption += f"; against {number(aided['bandwidth'])} where the paper’s recipe has them too"
     return (
-        f"Our band is {ratio:.1f} times {side} than the paper’s recipe, under the same guarantee",
+        f"Our band is {ratio:.1f} times {side} than the paper’s recipe with the same ranks{alone}",
         f"{ratio:.1f} ×",
-        f"{side} than the paper’s recipe: {words_of_width} against {number(theirs)}, at {level}.",
+        f"{caption}.",
     )
 
 
 def _in_unit(results: Results, row: Row) -> str:
     unit = results["unit"]
-    return "" if unit is None else f" ({number(row['bandwidth_in_unit'])} {unit['symbol']})"
+    if unit is not None:
+        return f" ({number(row['bandwidth_in_unit'])} {unit['symbol']})"
+    share = row["relative_bandwidth"]
+    return "" if share is None else f" ({percent(share, 2)} of RMS(u))"
 
 
 def _guarantee(results: Results, first: Row) -> Point:
@@ -124,32 +132,37 @@ def _data(results: Results) -> Point:
 
 
 def _agreement(results: Results, first: Row) -> Point:
-    """Our own numbers, then how many of all calibrated rows reach their target."""
+    """What the recorded split says of our own band, then of all calibrated rows."""
     verdicts = [(r, verdict(r)) for r in results["rows"] if r["calibrated"]]
     known = [(r, v) for r, v in verdicts if v is not None]
-    failed = [r for r, v in known if v == FAIL]
-    near = sum(v == NEAR for _, v in known)
-    said = _share(first)
-    if not known:
-        return Point(title="Does the test set agree?", text=said, state="bad")
-    reached = f"{len(known) - len(failed)} of {len(known)} calibrated rows of the table reach it"
-    reached += f", {near} of them only within the interval." if near else "."
-    if failed:
-        reached += f" Below it: {_names(failed)}."
+    title = "Does the test set agree?"
+    if first["p_value"] is None:
+        text = f"{first['label']} is infeasible here, so there is nothing to test."
+        return Point(title=title, text=text, state="bad")
+    agree = sum(v == PASS for _, v in known)
+    others = f"{agree} of {len(known)} calibrated rows of the table agree."
+    for words_of_sign, sign in (("Doubtful", NEAR), ("Not in agreement", FAIL)):
+        rows = [r for r, v in known if v == sign]
+        others += f" {words_of_sign}: {_names(rows)}." if rows else ""
     state = {PASS: "good", NEAR: "near", FAIL: "bad"}[verdict(first) or FAIL]
-    answer = {"good": "Yes.", "near": "Yes, within chance.", "bad": "No."}[state]
-    return Point(title="Does the test set agree?", text=f"{answer} {said} {reached}", state=state)
+    answer = {"good": "Yes.", "near": "It is doubtful.", "bad": "No."}[state]
+    text = f"{answer} {_failures(results, first)} {others}"
+    return Point(title=title, text=text, state=state)
 
 
-def _share(row: Row) -> str:
-    share, ends = row["calibration_percentage"], row["interval"]
-    if share is None or ends is None:
-        return f"{row['label']} is infeasible here, so there is nothing to test."
+def _failures(results: Results, row: Row) -> str:
+    tested, usual, p = results["split"]["test"], row["usual"], row["p_value"]
+    most = "" if usual is None else f"; up to {round(tested * (1 - usual[0]))} are usual"
+    chance = "" if p is None else f", and so many or more have probability {_probability(p)}"
     return (
-        f"{percent(share)} of the test functions are covered by {row['label']}, as a mean over "
-        f"random splits, with {words.percent(row['target'])} promised (exact 95 % interval of one "
-        f"test set: {percent(ends[0])} to {percent(ends[1])})."
+        f"{row['failures']} of {tested} test functions of the recorded split are covered at less "
+        f"than {words.rest(row['alpha'])} of their points by {row['label']}. If the promise holds, "
+        f"{tested * row['delta']:g} or fewer are expected{most}{chance}."
     )
+
+
+def _probability(p: float) -> str:
+    return "below 0.001" if p < 0.001 else f"{p:.2g}"
 
 
 def _names(rows: Sequence[Row]) -> str:

@@ -105,4 +105,5 @@ class Method:
             "colour": self.colour,
             "marker": self.marker,
             "reference": self.reference,
+            "aided": self.aided,
         }
