@@ -18,8 +18,9 @@ from torch.utils.data import Subset
 from uqno.data.readers.shapenet import ShapeNetCars, read_shapenet
 from uqno.data.surfaces import SurfaceSamples, domain_of
 from uqno.experiments.cars import CarSet, load
+from uqno.experiments.cars.description import CarDescription
 from uqno.experiments.cars.paper import PAPER
-from uqno.experiments.cars.settings import PRESETS, CarSettings
+from uqno.experiments.cars.settings import CarSettings
 from uqno.experiments.cars.shapes import DOMAIN
 from uqno.experiments.cars.shipped import SHIPPED
 from uqno.experiments.jobs import Job, Kind, Workers, seconds, share_cores
@@ -158,21 +159,14 @@ class WithoutFeatures:
 
 
 @dataclass(frozen=True)
-class CarTask(Task):
+class CarTask(CarDescription, Task):
     """Cars in an order drawn by the seed: the first to train on, the next to calibrate, to test."""
 
     settings: CarSettings
     folder: Path
     data: Path | None
 
-    name: ClassVar[str] = "cars"
-    title: ClassVar[str] = "Cars: from the shape of a car to the pressure on its surface."
-    settings_type = CarSettings
-    presets = PRESETS
-    data_help = (
-        "A file of cars (uqno data cars --pack), or a folder of ShapeNet-Car.",
-        "the set that comes with uqno",
-    )
+    name: ClassVar[str] = CarDescription.name
     quoted = PAPER
 
     def __post_init__(self) -> None:
