@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
 from uqno.operators import Operator
-from uqno.training.devices import kept_random_state, seed_global
+from uqno.training.devices import preserved_random_state, seed_global
 from uqno.training.samples import derived_seed
 from uqno.types import Batch
 from uqno.uncertainty.contract import Base, Options, Residuals
@@ -59,7 +59,7 @@ class Dropout(DeviationUncertainty):
         device = base.operator.device
         for k in range(self.passes):
             seed, parts = derived_seed(self.seed, "pass", k), []
-            with kept_random_state(device), active(layers):
+            with preserved_random_state(device), active(layers):
                 for one in one_by_one(batch):
                     seed_global(seed, device)
                     parts.append(base.operator(one))

@@ -47,8 +47,11 @@ MIDDLE, UPWARD = 0.01, 0.1
 class Cars:
     """A set of cars, whoever made it.
 
-    first: so many of it are to be trained on before others, as ShapeNet-Car's train.txt says
-    axes: along the car, to its side, up; box: contains all cars and their mirror images
+    Args:
+        source: has their surfaces and the pressure on them.
+        first: so many of them are to be trained on before others, as ShapeNet-Car's train.txt says.
+        axes: along the car, to its side, up.
+        box: contains all cars and their mirror images.
     """
 
     source: CarSet | ShapeNetCars
@@ -127,7 +130,12 @@ def axes_of(bodies: Sequence[Surface]) -> tuple[int, int, int]:
 
 
 class Prepared:
-    """Samples with their neighbours, found when first asked for and kept in memory."""
+    """Samples with their neighbours, computed when first asked for and stored in memory.
+
+    Args:
+        samples: the cars.
+        grid: the latent grid whose neighbours are computed.
+    """
 
     def __init__(self, samples: SurfaceSamples, grid: LatentGrid) -> None:
         self.samples, self.grid = samples, grid
