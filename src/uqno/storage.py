@@ -5,7 +5,7 @@ a reader sees the old content or the whole new one, and a write that fails leave
 
 A file is replaced by one rename. A folder takes two, as the old one must be moved away first: a
 reader between them sees no folder, and a process killed between them leaves the old folder
-beside, as `.NAME.*.old`. Of several writers at once, the last one to finish wins.
+beside, as `.NAME.*.old`. Where several write at once, the last one to finish wins.
 """
 
 from __future__ import annotations

@@ -188,9 +188,11 @@ class UQNO:
 
         Args:
             data: functions that took no part in training, of any mix of resolutions.
-            alpha, delta: of the paper's guarantee, `guarantees.Fraction`; several of equal number
-                give several calibrations in one pass.
-            sampling, confidence: of that guarantee too.
+            alpha: of the paper's guarantee, `guarantees.Fraction`; several of equal number give
+                several calibrations in one pass.
+            delta: the same.
+            sampling: of that guarantee, "grid", "iid" or "hoeffding".
+            confidence: of that guarantee.
             weights: measure coverage by the samples' `weights` instead of by points.
             guarantee: another guarantee, or several, instead of these.
             batch_size: functions that are predicted together.
