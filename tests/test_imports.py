@@ -179,7 +179,7 @@ def test_importing_loads_no_torch(module):
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-WITHOUT_TORCH = """
+NO_TORCH = """
 import sys
 
 class NoTorch:
@@ -194,6 +194,8 @@ except ModuleNotFoundError:
     pass
 else:
     raise AssertionError("torch is not blocked")
+"""
+ARRAYS = """
 import numpy as np
 import uqno
 
@@ -206,7 +208,26 @@ assert "torch" not in sys.modules
 
 
 def test_plan_and_calibrate_work_where_torch_is_not_installed():
-    subprocess.run([sys.executable, "-c", WITHOUT_TORCH], check=True)
+    subprocess.run([sys.executable, "-c", NO_TORCH + ARRAYS], check=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ("run --help", 0, "darcy"),
+        ("run darcy --help", 0, "quick, standard, paper"),
+        ("run cars --set epochs=3 --settings", 0, '"epochs": 3'),
+        ("run cars --set latent=8,6", 2, "must be 3 numbers"),
+        ("run darcy --preset huge", 2, "quick, standard, paper"),
+    ],
+)
+def test_help_and_settings_of_a_comparison_work_where_torch_is_not_installed(arguments, code, said):
+    command = NO_TORCH + "from uqno.cli.app import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", command, *arguments.split()], capture_output=True, text=True
+    )
+    assert done.returncode == code, done.stderr
+    assert said in done.stdout + done.stderr
 
 
 def test_import_uqno_loads_nothing_heavy():

@@ -5,7 +5,7 @@ a reader sees the old content or the whole new one, and a write that fails leave
 
 A file is replaced by one rename. A folder takes two, as the old one must be moved away first: a
 reader between them sees no folder, and a process killed between them leaves the old folder
-beside, as `.NAME.*.old`. Of several writers at once, the last one to finish wins.
+beside, as `.NAME.*.old`. Where several write at once, the last one to finish wins.
 """
 
 from __future__ import annotations
@@ -62,12 +62,26 @@ def write_bytes(path: str | Path, content: bytes) -> None:
 
 
 def write_json(path: str | Path, content: Any, indent: int | None = None) -> None:
-    """`write_file` with JSON; NaN and infinity are refused, as JSON has no such numbers."""
+    """`write_file` with JSON.
+
+    Args:
+        path: the file to write.
+        content: what JSON can hold.
+        indent: spaces for each level; None writes one line.
+
+    Raises:
+        ValueError: the content has NaN or infinity, which JSON does not have.
+    """
     write_text(path, json.dumps(content, indent=indent, allow_nan=False))
 
 
 def write_npz(path: str | Path, arrays: Mapping[str, Any], compressed: bool = False) -> None:
     """`write_file` with named arrays in NumPy's archive format.
+
+    Args:
+        path: the file to write.
+        arrays: by name.
+        compressed: whether they are compressed, which takes longer.
 
     Raises:
         ValueError: an array holds Python objects, which would be pickled.

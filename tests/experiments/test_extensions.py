@@ -5,8 +5,9 @@ import sys
 import pytest
 
 from uqno.experiments import extensions
+from uqno.experiments.description import TASKS
 from uqno.experiments.methods import METHODS
-from uqno.experiments.task import TASKS, Task
+from uqno.experiments.task import Task
 
 SOURCE = """
 from uqno.experiments.methods import METHODS, Method

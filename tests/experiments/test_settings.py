@@ -3,14 +3,20 @@ import pytest
 from uqno.conformal import plan
 from uqno.experiments.cars.settings import CarSettings
 from uqno.experiments.darcy.settings import DarcySettings
+from uqno.experiments.description import known_tasks
+from uqno.experiments.methods import METHODS
 from uqno.experiments.settings import ALL_METHODS
-from uqno.experiments.task import known_tasks, task_type
+from uqno.experiments.task import Task, task_type
 
 PRESETS = {name: task_type(name).presets for name in ("darcy", "cars")}
 
 
 def preset(task, name=None, changes=()):
     return task_type(task).preset(name, changes)
+
+
+def test_the_methods_that_are_known_by_name_alone_have_their_records():
+    assert set(ALL_METHODS) <= set(METHODS)
 
 
 def test_the_presets_are_those_of_the_readme():
@@ -122,4 +128,7 @@ def test_the_tasks_of_the_library_are_found_by_their_folders():
     assert {"cars", "darcy"} <= set(known_tasks())
     with pytest.raises(ValueError, match=r"'weather' is not known: expected one of .*cars, darcy"):
         task_type("weather")
+    for name in ("cars", "darcy"):
+        assert issubclass(task_type(name), Task)
+        assert known_tasks()[name] is task_type(name)  # in place of its description
     assert preset("darcy") == PRESETS["darcy"]["quick"]  # the first one

@@ -109,7 +109,7 @@ def test_what_does_not_fit_is_refused():
         UQNO(small(), members=0)
     with pytest.raises(ValueError, match="needs crossfit=2 or more folds"):
         UQNO(small(), members=2).fit(grid_functions(8), crossfit=None)
-    with pytest.raises(ValueError, match=r"what crossfit found, each, got \['FNO'\]"):
+    with pytest.raises(ValueError, match=r"what crossfit returned, each, got \['FNO'\]"):
         UQNO([small()])
     with pytest.raises(ValueError, match=r"each, got \[\]"):
         UQNO([])

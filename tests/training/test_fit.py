@@ -27,7 +27,7 @@ def trained(dropout: float = 0.2, **changes):
 
 def test_it_learns():
     operator, result = trained(dropout=0.0, epochs=60, learning_rate=0.03)
-    assert result.kept.validation_loss < 0.25
+    assert result.chosen.validation_loss < 0.25
     assert not operator.training
     assert not any(p.grad is not None and p.grad.isnan().any() for p in operator.parameters())
 
@@ -95,9 +95,9 @@ def test_keep_chooses_between_best_and_last(tmp_path):
     options = {"epochs": 12, "learning_rate": 0.3, "clip": None, "dropout": 0.0}
     best, result = trained(**options, folder=tmp_path)
     losses = [row.validation_loss for row in result.history]
-    assert result.kept_epoch == losses.index(min(losses)) + 1 < 12
+    assert result.chosen_epoch == losses.index(min(losses)) + 1 < 12
     last, other = trained(**options, keep="last")
-    assert other.kept_epoch == 12
+    assert other.chosen_epoch == 12
     assert not same_weights(best, last)
     batch = best.collate([make_data()[i] for i in result.validation])
     assert RelativeL2()(best(batch), batch).item() == pytest.approx(min(losses), rel=1e-5)
@@ -154,7 +154,7 @@ def test_resumed_after_a_crash_it_is_bit_equal(tmp_path, after):
         fit(make_stub(dropout=0.2), data, **OPTIONS, folder=tmp_path, checkpoint_every=0)
     resumed, result = trained(folder=tmp_path, resume=True)
     assert same_weights(whole, resumed)
-    assert result.kept_epoch == expected.kept_epoch
+    assert result.chosen_epoch == expected.chosen_epoch
     pairs = zip(result.history, expected.history, strict=True)
     assert all(mine.training_loss == theirs.training_loss for mine, theirs in pairs)
 
@@ -167,7 +167,7 @@ def test_the_best_epoch_before_a_crash_is_not_forgotten(tmp_path):
     with pytest.raises(RuntimeError, match="gone"):
         fit(make_stub(), data, **options, folder=tmp_path)
     result = fit(resumed, make_data(), **options, folder=tmp_path, resume=True)
-    assert result.kept_epoch == expected.kept_epoch < 12
+    assert result.chosen_epoch == expected.chosen_epoch < 12
     assert same_weights(whole, resumed)
 
 
@@ -310,7 +310,7 @@ def test_augmentation_is_seeded_and_for_training_only():
 def test_other_precisions_train(precision, tmp_path):
     operator = make_stub()
     result = fit(operator, make_data(), **OPTIONS, precision=precision, folder=tmp_path)
-    assert math.isfinite(result.kept.validation_loss)
+    assert math.isfinite(result.chosen.validation_loss)
     options = {**OPTIONS, "precision": precision, "folder": tmp_path, "resume": True}
     assert fit(make_stub(), make_data(), **options) == result
 

@@ -25,6 +25,15 @@ def fields(
 ) -> dict[str, Any]:
     """The fields of a band as arrays that fit together, by name.
 
+    Args:
+        center: (channel, *points) or (functions, channel, *points).
+        uncertainty: (*points) or (functions, *points), at least 0.
+        coordinates: the axes of a grid, or points (n, d) or (functions, n, d).
+        triangles: (faces, 3) indices of points, or None.
+        weights: (*points) or of the shape of the uncertainty, or None.
+        component_names: one for each channel, or None.
+        scale: a number, or one for each function, or None.
+
     Raises:
         ValueError: what does not fit, and what was expected.
     """
@@ -52,7 +61,14 @@ def fields(
 
 
 def coordinates_of(given: Any) -> Coordinates:
-    """The axes of a grid where a tuple or list is given, else points."""
+    """The axes of a grid where a tuple or list is given, else points.
+
+    Args:
+        given: one to three arrays (n,), or an array (n, d) or (functions, n, d), d ≤ 3.
+
+    Raises:
+        ValueError: it is none of these, or not finite, or an axis does not increase.
+    """
     if isinstance(given, tuple | list):
         if not 1 <= len(given) <= 3:
             raise ValueError(f"coordinates of {len(given)} dimensions: expected a grid of 1 to 3")
@@ -90,7 +106,16 @@ def points_of(coordinates: Coordinates) -> tuple[int, ...]:
 
 
 def shapes(center: tuple[int, ...], uncertainty: tuple[int, ...], coordinates: Coordinates) -> None:
-    """Refuse shapes of center and uncertainty that do not fit the coordinates."""
+    """Refuse shapes of center and uncertainty that do not fit the coordinates.
+
+    Args:
+        center: the shape of the center.
+        uncertainty: the shape of the uncertainty.
+        coordinates: the axes of a grid, or points.
+
+    Raises:
+        ValueError: the shapes do not fit.
+    """
     points = points_of(coordinates)
     if uncertainty != points and uncertainty[1:] != points:
         listed = ", ".join(map(str, points))
@@ -117,7 +142,16 @@ def shapes(center: tuple[int, ...], uncertainty: tuple[int, ...], coordinates: C
 
 
 def values(name: str, array: Floats, least: float = -np.inf) -> None:
-    """Finite and not below `least`, or an error with the first bad value and its place."""
+    """Refuse values that are not finite, or too small.
+
+    Args:
+        name: what they are called in the message.
+        array: of any shape.
+        least: the smallest value that is accepted.
+
+    Raises:
+        ValueError: it names the first bad value and its place.
+    """
     bad = ~np.isfinite(array) | (array < least)
     if bad.any():
         place = tuple(int(i) for i in np.argwhere(bad)[0])
@@ -135,7 +169,15 @@ def values(name: str, array: Floats, least: float = -np.inf) -> None:
 
 
 def triangles_of(given: Any, coordinates: Coordinates) -> NDArray[np.integer[Any]]:
-    """Triangles as (faces, 3) indices of the points."""
+    """Triangles as (faces, 3) indices of the points.
+
+    Args:
+        given: whole numbers, counted from 0.
+        coordinates: points (n, d) or (functions, n, d), with d = 2 or 3.
+
+    Raises:
+        ValueError: it is no such array, or the points are those of a grid or a line.
+    """
     faces = np.asarray(given)
     if isinstance(coordinates, tuple) or coordinates.shape[-1] == 1:
         raise ValueError(
@@ -157,7 +199,16 @@ def triangles_of(given: Any, coordinates: Coordinates) -> NDArray[np.integer[Any
 
 
 def weights_of(given: Any, uncertainty: tuple[int, ...], points: tuple[int, ...]) -> Reals:
-    """The measure, of the shape of the points or of the uncertainty."""
+    """The weights by which coverage is measured, in double precision.
+
+    Args:
+        given: of the shape of the points or of the uncertainty, at least 0.
+        uncertainty: the shape of the uncertainty.
+        points: the shape of one function's points.
+
+    Raises:
+        ValueError: the shape is another, or all weights of a function are 0.
+    """
     weights: Reals = np.asarray(checks.real("weights", "the band", given), dtype=np.float64)
     if weights.shape not in (points, uncertainty):
         raise ValueError(
@@ -194,7 +245,16 @@ def scale_of(given: Any, batch: tuple[int, ...]) -> float | Reals:
 
 
 def truth_of(given: Any, center: tuple[int, ...], uncertainty: tuple[int, ...]) -> Floats:
-    """A truth in the shape of the center; a scalar function may leave out the channel."""
+    """A truth in the shape of the center.
+
+    Args:
+        given: of the shape of the center; a scalar function may leave out the channel.
+        center: the shape of the center.
+        uncertainty: the shape of the uncertainty.
+
+    Raises:
+        ValueError: the shape is another.
+    """
     truth = checks.real("u", "the truth", given)
     scalar = np.prod(center) == np.prod(uncertainty) and truth.shape == uncertainty
     if truth.shape != center and not scalar:

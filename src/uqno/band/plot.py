@@ -73,7 +73,18 @@ class Panel:
 def figure(
     band: Band, truth: Any, component: int | None, view: tuple[float, float], up: str
 ) -> Figure:
-    """What `Band.plot` returns, with the same arguments."""
+    """What `Band.plot` returns, with the same arguments.
+
+    Args:
+        band: of one function or of several, of which the first are drawn.
+        truth: u, in the shape of the center; None leaves it out.
+        component: the channel that is shown; None for the magnitude of a vector.
+        view: elevation and azimuth from which a surface is seen, in degrees.
+        up: "x", "y" or "z", the vertical axis of a surface.
+
+    Raises:
+        ValueError: the band cannot be drawn, or an argument is out of its bounds.
+    """
     _check(band, component, up)
     rows = [band[i] for i in range(min(ROWS, len(band)))] if band.is_batch else [band]
     truths = [None] * len(rows) if truth is None else _truths(band, truth)

@@ -1,7 +1,7 @@
 """`uqno run`: a comparison of methods on any task that is registered.
 
 The commands are built when they are asked for, one a task, so that files given with --use can
-define some, and so that the rest of the command line need not import torch.
+define some. Torch is imported when a comparison is run, not for help and settings.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from uqno.cli.arguments import Use
 from uqno.cli.terminal import help_if_alone, out, show_results, stages, words_of
 
 if TYPE_CHECKING:
-    from uqno.experiments.task import Task
+    from uqno.experiments.description import TaskDescription
 
 Changes = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting.")
@@ -36,12 +36,12 @@ class TaskCommands(TyperGroup):
     """One command for each task."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        from uqno.experiments.task import known_tasks
+        from uqno.experiments.description import known_tasks
 
         return sorted(known_tasks())
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        from uqno.experiments.task import known_tasks
+        from uqno.experiments.description import known_tasks
 
         task = known_tasks().get(cmd_name)
         return None if task is None else _command(task)
@@ -57,7 +57,7 @@ def load(context: typer.Context, use: Use = None) -> None:
     help_if_alone(context)
 
 
-def _command(task: type[Task]) -> Any:
+def _command(task: type[TaskDescription]) -> Any:
     """The command `uqno run TASK`."""
     words, default = task.data_help
     names = ", ".join(task.presets)
@@ -91,7 +91,7 @@ def _command(task: type[Task]) -> Any:
 
 
 def _compare(
-    task: type[Task],
+    task: type[TaskDescription],
     used: list[str],
     preset: str,
     changes: list[str],

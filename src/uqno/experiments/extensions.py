@@ -14,8 +14,8 @@ from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
+from uqno.experiments.description import TASKS
 from uqno.experiments.methods import METHODS
-from uqno.experiments.task import TASKS
 
 PACKAGE = "uqno."
 

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
 from typing import Any, ClassVar, Self
 
-from uqno.experiments.methods import METHODS
-
 PUBLISHED_METHODS = (
     "uqno",
     "uqno-paper",
@@ -99,9 +97,7 @@ class Settings:
             value = tuple(value) if isinstance(value, list) else value
             object.__setattr__(self, one.name, value)  # frozen for everyone else
             _check_bounds(one, value)
-        unknown = [name for name in self.methods if name not in METHODS]
-        if unknown:
-            raise ValueError(f"methods {unknown} are not known: choose from {', '.join(METHODS)}")
+        _check_methods(self.methods)
         if not self.methods or not self.alphas:
             raise ValueError("methods and alphas must each name at least one")
         if self.folds > self.train:
@@ -188,6 +184,17 @@ def _numbers(value: Any) -> Iterator[int | float]:
     for one in value if isinstance(value, tuple) else (value,):
         if isinstance(one, int | float) and not isinstance(one, bool):
             yield one
+
+
+def _check_methods(names: Iterable[str]) -> None:
+    """Refuse names of no method; those of `ALL_METHODS` need no look at the records."""
+    others = [name for name in names if name not in ALL_METHODS]
+    if others:
+        from uqno.experiments.methods import METHODS  # the records import torch
+
+        unknown = [name for name in others if name not in METHODS]
+        if unknown:
+            raise ValueError(f"methods {unknown} are not known: choose from {', '.join(METHODS)}")
 
 
 def _check_bounds(one: Field[Any], value: Any) -> None:

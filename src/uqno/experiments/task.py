@@ -1,35 +1,31 @@
 """What a comparison asks of a task: its functions, its network, and how a function is shown.
 
 A task is a subclass of `Task` with a name; it is registered by being defined, and is then offered
-by `uqno run`. The tasks of this library are folders beside this file, each with a `task.py`.
+by `uqno run`. The tasks of this library are folders beside this file, each with a `task.py` and a
+`description.py`, which has of the task what the command line needs without torch.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, lru_cache
+from collections.abc import Sequence
+from functools import lru_cache
 from importlib import import_module
-from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
-from pkgutil import iter_modules
-from typing import ClassVar, TypedDict
+from typing import TypedDict
 
 import numpy as np
 from torch import Tensor, nn
 
-from uqno import experiments
 from uqno.data.split import Split
+from uqno.experiments.description import TaskDescription, known_tasks
 from uqno.experiments.results import Quoted, Unit
 from uqno.experiments.scene import Domain, Scene
 from uqno.experiments.settings import Settings
 from uqno.operators import as_operator
 from uqno.operators.symmetry import Symmetry
 from uqno.types import Progress, Samples
-
-TASKS: dict[str, type[Task]] = {}
-"""Every task that has been defined, by its name; `known_tasks` looks for those of this library."""
 
 
 class Identity(TypedDict):
@@ -40,7 +36,7 @@ class Identity(TypedDict):
     sha256: str
 
 
-class Task(ABC):
+class Task(TaskDescription, ABC):
     """All that differs between one comparison and another.
 
     Args:
@@ -49,42 +45,8 @@ class Task(ABC):
         data: where functions are; None for the task's own place.
     """
 
-    name: ClassVar[str]
-    """In commands and files."""
-    title: ClassVar[str]
-    """What is predicted from what, a sentence."""
-    settings_type: ClassVar[type[Settings]]
-    presets: ClassVar[Mapping[str, Settings]]
-    """Settings by name; the first is what a command takes by default."""
-    data_help: ClassVar[tuple[str, str]] = ("Where functions are kept.", "data")
-    """What --data is, and its default in words."""
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        name = cls.__dict__.get("name")
-        if name is None:
-            return
-        known = TASKS.get(name)
-        if known is not None and (known.__module__, known.__qualname__) != (
-            cls.__module__,
-            cls.__qualname__,
-        ):
-            raise ValueError(
-                f"there is a task {name!r} already, {known.__module__}.{known.__qualname__}: "
-                "choose another name"
-            )
-        TASKS[name] = cls
-
     def __init__(self, settings: Settings, folder: Path, data: Path | None = None) -> None:
         self.settings, self.folder, self.data = settings, folder, data
-
-    @classmethod
-    def preset(cls, name: str | None = None, changes: Iterable[str] = ()) -> Settings:
-        """The settings of a preset, the first by default, with changes `key=value`."""
-        name = next(iter(cls.presets)) if name is None else name
-        if name not in cls.presets:
-            raise ValueError(f"preset {name!r} is not known: choose from {', '.join(cls.presets)}")
-        return cls.presets[name].changed(changes)
 
     # --- functions ----------------------------------------------------------------------------
 
@@ -200,20 +162,6 @@ class Task(ABC):
         """How held-out function `held` is shown, with at most `most` nodes a side."""
 
 
-@cache
-def _look_for_tasks() -> None:
-    """Import the tasks of this library: every folder here that has a `task.py`."""
-    for folder in iter_modules(experiments.__path__, f"{experiments.__name__}."):
-        if folder.ispkg and find_spec(f"{folder.name}.task") is not None:
-            import_module(f"{folder.name}.task")
-
-
-def known_tasks() -> Mapping[str, type[Task]]:
-    """Every task by its name, those of this library and those that have been defined elsewhere."""
-    _look_for_tasks()
-    return TASKS
-
-
 def task_type(name: str) -> type[Task]:
     """The task of a name.
 
@@ -226,7 +174,12 @@ def task_type(name: str) -> type[Task]:
             f"task = {name!r} is not known: expected one of {', '.join(tasks)}; one of your own "
             "is known once its module has been imported (--use)"
         )
-    return tasks[name]
+    if not issubclass(tasks[name], Task):  # described, and defined in the module beside
+        import_module(f"{tasks[name].__module__.rpartition('.')[0]}.task")
+    defined = tasks[name]
+    if not issubclass(defined, Task):
+        raise TypeError(f"task {name!r} is described in {defined.__module__} and defined nowhere")
+    return defined
 
 
 @lru_cache(maxsize=2)  # a process keeps the functions that it has in memory

@@ -7,7 +7,8 @@ With the stream x₁ at infinity and a closed surface S, the potential on S is
 and Cp = 1 − |∇φ|². A ground is the mirror image of the body. Where the real flow stays attached
 the two pressures are nearly the same; behind edges they are not, which is left to be learnt.
 
-Reference: J. Katz and A. Plotkin, Low-Speed Aerodynamics, 2nd ed., Cambridge 2001, chapter 3.
+Reference: J. Katz and A. Plotkin, Low-Speed Aerodynamics, 2nd ed., Cambridge 2001, a textbook on
+potential flow around bodies and its computation by panels.
 """
 
 from dataclasses import dataclass

@@ -9,6 +9,7 @@ calibration-1.json, …      a calibration each, and beside it its scores where 
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +32,20 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class ModelParts:
-    """What a model is made of."""
+    """What a model is made of.
+
+    Args:
+        base: the operator.
+        others: further members of a committee.
+        uncertainty: the fitted estimator of E.
+        symmetries: of the problem.
+        calibrations: in the order in which they were made.
+        seen: the fingerprints of the training functions.
+        dimensions: of the grids that it was fitted on; None for geometries.
+        features: how many callables E sees the answers of; they are not saved.
+        deviation: whether E sees the deviation over symmetries and members.
+        surfaces: whether the geometries had the signed distance of a surface.
+    """
 
     base: Operator
     others: tuple[Operator, ...]
@@ -46,7 +60,16 @@ class ModelParts:
 
 
 def save(folder: Path, saved: ModelParts) -> None:
-    """Write a model into a folder, whole or not at all; an older model there is replaced."""
+    """Write a model into a folder, whole or not at all; an older model there is replaced.
+
+    Args:
+        folder: is created, with the folders above it.
+        saved: the model.
+
+    Raises:
+        ValueError: the folder holds something else, or the model cannot be saved.
+        OSError: the folder could not be written; the old one is untouched.
+    """
     if folder.exists() and not (folder / "model.json").exists() and any(folder.iterdir()):
         raise ValueError(f"{folder} holds something else than a model: choose another folder")
     foreign = [f.name for f in folder.iterdir() if not _is_ours(f)] if folder.exists() else []
@@ -219,3 +242,25 @@ def _whole(file: Path, content: Mapping[str, Any]) -> Path:
     if sha256_of(file) != content["sha256"].get(file.name):
         raise ValueError(f"{file} is damaged or foreign: its checksum is wrong")
     return file
+
+
+def refuse_other_functions(file: Path, seen: Sequence[str], resume: bool) -> None:
+    """A fit goes on with its own functions, for these are the ones refused in calibration.
+
+    Args:
+        file: in the folder of the fit; it names the functions, and is written where a fit begins.
+        seen: the fingerprints of the training functions, in order.
+        resume: whether an earlier fit in the folder is to go on.
+
+    Raises:
+        ValueError: the fit in the folder was begun with other functions.
+    """
+    wanted = json.dumps({"sha256": hashlib.sha256("".join(seen).encode()).hexdigest()})
+    begun = any(file.parent.rglob("last.safetensors"))
+    if begun and file.is_file() and file.read_text(encoding="utf8") != wanted:
+        raise ValueError(
+            f"{file.parent} was trained on other functions: go on with the same ones, or give "
+            "another folder"
+        )
+    if not begun or (resume and not file.is_file()):
+        write_text(file, wanted)

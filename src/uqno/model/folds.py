@@ -21,14 +21,18 @@ from uqno.uncertainty import Base, Residuals
 
 
 def as_crossfits(base: Any) -> tuple[CrossFit, ...]:
-    """The base as what `crossfit` found, once or several times; empty if it is something else."""
+    """The base as what `crossfit` returned, once or several times; empty if it is something else.
+
+    Raises:
+        ValueError: it is a sequence, and not all of it came from `crossfit`.
+    """
     if isinstance(base, CrossFit):
         return (base,)
     if not isinstance(base, Sequence):
         return ()
     if not base or not all(isinstance(one, CrossFit) for one in base):
         raise ValueError(
-            f"a base of several must be what crossfit found, each, got "
+            f"a base of several must be what crossfit returned, each, got "
             f"{[type(one).__name__ for one in base]}"
         )
     return tuple(base)
@@ -37,8 +41,22 @@ def as_crossfits(base: Any) -> tuple[CrossFit, ...]:
 def train_folds(
     operator: Operator, train: Samples, folds: int, members: int, options: dict[str, Any]
 ) -> tuple[CrossFit, ...]:
-    """Train `operator` on all of `train` and copies of it on all folds but one; then as many
-    other members, each from new weights, on other folds, in a folder of its own."""
+    """Train an operator and the other members of its committee, each with its folds.
+
+    Args:
+        operator: is trained on all of `train`, and copies of it on all folds but one.
+        train: the training functions.
+        folds: how many, at least 2.
+        members: of the committee, with `operator`. The others begin with new weights and have
+            other folds, and a folder of their own.
+        options: the arguments of `uqno.training.crossfit`, with `seed` and `folder`.
+
+    Returns:
+        What `crossfit` returned for each member, that of `operator` first.
+
+    Raises:
+        ValueError: another operator of this kind cannot be built.
+    """
 
     def new_member() -> Operator:
         return operator.another("pass UQNO([crossfit(...), crossfit(..., seed=1), ...])")
@@ -61,7 +79,16 @@ def train_folds(
 
 
 def out_of_fold(base: Base, train: Samples, fits: Sequence[CrossFit]) -> Residuals:
-    """Every training function as those operators see it that were not trained on it."""
+    """Every training function as those operators see it that were not trained on it.
+
+    Args:
+        base: Ĝ, with the symmetries and features of the model.
+        train: the functions that `fits` were trained on, in the same order.
+        fits: of each member of a committee.
+
+    Raises:
+        ValueError: there are more or fewer functions than `fits` were trained on.
+    """
     for one in fits:
         if len(one.assignment) != len(train):
             raise ValueError(
@@ -84,7 +111,12 @@ def out_of_fold(base: Base, train: Samples, fits: Sequence[CrossFit]) -> Residua
 
 @torch.no_grad()
 def residuals_of(base: Base, data: Samples) -> Residuals:
-    """The functions with Ĝ and the features that E sees, without padding."""
+    """Functions with Ĝ and the features that E sees, without padding.
+
+    Args:
+        base: Ĝ, not trained on these functions.
+        data: samples with their truth `u`.
+    """
     base.ready()
     centers: list[Tensor] = []
     features: list[Tensor] = []

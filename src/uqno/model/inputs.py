@@ -20,7 +20,11 @@ Places = int | Sequence[int] | Tensor | Array | None
 
 
 def fingerprint(sample: Sample) -> str:
-    """A hash of a function's input and truth, by which it is recognised again."""
+    """A hash of a function's input and truth, by which it is recognised again.
+
+    Args:
+        sample: its fields `a`, `u` and `points` count, those of them that it has.
+    """
     digest = hashlib.blake2b(digest_size=12)
     for name in sorted(sample):
         if name in ("a", "u", "points"):
@@ -33,7 +37,16 @@ def fingerprint(sample: Sample) -> str:
 def batches(
     base: Base, data: Samples, size: int = 16
 ) -> Iterator[tuple[list[Sample], dict[str, Tensor]]]:
-    """Samples and their batch; a new batch begins where the resolution changes."""
+    """Samples in order, several at a time; a new batch begins where the resolution changes.
+
+    Args:
+        base: Ĝ, which knows how samples are put together.
+        data: samples with their truth `u`.
+        size: the largest number of samples in a batch.
+
+    Yields:
+        The samples of a batch, and their fields with a leading batch axis.
+    """
     held: list[Sample] = []
     for i in range(len(data) + 1):
         sample = data[i] if i < len(data) else None
@@ -48,9 +61,18 @@ def batches(
 def as_batch(
     base: Base, a: Tensor | Array | Sample, dimensions: int | None
 ) -> tuple[dict[str, Tensor], bool]:
-    """Fields with a leading batch axis on the base's device, and whether there was none.
+    """What a user gives to `predict` as a batch.
 
-    dimensions: of the grids that the model was fitted on; None for geometries.
+    Args:
+        base: Ĝ, on whose device the batch is put.
+        a: (channel, *grid) or (batch, channel, *grid), or a sample (a dict of fields).
+        dimensions: those of the grids that the model was fitted on; None for geometries.
+
+    Returns:
+        The fields with a leading batch axis, and whether `a` was one function without that axis.
+
+    Raises:
+        ValueError: a field is missing, or the shape is not that of functions on such grids.
     """
     if isinstance(a, Mapping):
         if "a" not in a and dimensions is not None:
@@ -79,12 +101,17 @@ def as_batch(
         )
     if 0 in tensor.shape:
         raise ValueError(f"a has shape {tuple(tensor.shape)}: expected at least one function")
-    single = tensor.ndim == d + 1
-    return {"a": tensor[None] if single else tensor}, single
+    is_one = tensor.ndim == d + 1
+    return {"a": tensor[None] if is_one else tensor}, is_one
 
 
 def is_surface(operator: Operator, sample: Sample) -> bool:
-    """Whether a geometry has the signed distance of a surface, not that to its nearest points."""
+    """Whether a geometry has the signed distance of a surface, not that to its nearest points.
+
+    Args:
+        operator: the base; one without a latent grid has no geometries.
+        sample: a function as it is trained on.
+    """
     if operator.latent is None or "a" in sample:
         return False
     return not operator.latent.is_of_points(operator.prepare(sample))
@@ -93,8 +120,14 @@ def is_surface(operator: Operator, sample: Sample) -> bool:
 def as_calibrated(sample: Sample, surfaces: bool) -> Sample:
     """A geometry with what the functions of the training had, so that E means the same.
 
-    surfaces: whether these had the signed distance of a surface. Then the sample must have it, or
-        the triangles that it follows from; if not, its triangles are for the band alone.
+    Args:
+        sample: the fields of the geometry.
+        surfaces: whether the training functions had the signed distance of a surface. Then the
+            sample must have it, or the triangles that it follows from; if not, its triangles are
+            for the band alone.
+
+    Raises:
+        ValueError: the sample has neither triangles nor a signed distance, and needs one.
     """
     if not surfaces:
         return {name: field for name, field in sample.items() if name != "triangles"}
@@ -115,7 +148,20 @@ def _of_grids(dimensions: int | None) -> int:
 def places(
     operator: Operator, fields: Mapping[str, Tensor], at: Places
 ) -> tuple[dict[str, Tensor], Any]:
-    """Fields that say where the answer is wanted, and its coordinates."""
+    """Where the answer is wanted.
+
+    Args:
+        operator: the base, which must take queries for anything but its own points.
+        fields: a batch, with `a` (batch, channel, *grid) or with `points` (batch, n, d).
+        at: None for the points of the function, a resolution, or points (q, d).
+
+    Returns:
+        Fields to add to the batch (`queries` (q, d), or none), and the coordinates of the answer:
+        one array for each axis of a grid, or an array (q, d).
+
+    Raises:
+        ValueError: the operator answers on its own points only, or `at` has another dimension.
+    """
     if "a" not in fields:
         if at is not None:
             raise ValueError("at= is for functions on a grid: a geometry is answered at its points")
@@ -152,7 +198,15 @@ def _is_shape(at: Any) -> bool:
 
 
 def own_scales(calibration: Calibration, fields: Mapping[str, Tensor]) -> Reals | None:
-    """λ̂ of each function of a batch, (functions,); None where all have that of the calibration."""
+    """λ̂ of each function of a batch.
+
+    Args:
+        calibration: has one scale for all, or one for each function.
+        fields: a batch, by name.
+
+    Returns:
+        (functions,), or None where all have the scale of the calibration.
+    """
     number = len(next(iter(fields.values())))
     each = ({name: field[i] for name, field in fields.items()} for i in range(number))
     scales = np.array([calibration.scale_for(function) for function in each])

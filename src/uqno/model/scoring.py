@@ -20,7 +20,14 @@ Level = float | Sequence[float]
 
 
 class Scored(NamedTuple):
-    """One function: its sample, ‖u − Ĝ(a)‖ (points,), E(a) (points,), weights (points,) or None."""
+    """One function as calibration sees it.
+
+    Args:
+        sample: its fields.
+        error: ‖u − Ĝ(a)‖, (points,).
+        uncertainty: E(a), (points,).
+        weights: (points,), or None where points count alike.
+    """
 
     sample: Sample
     error: Array
@@ -29,7 +36,16 @@ class Scored(NamedTuple):
 
 
 def predicted(base: Base, uncertainty: Uncertainty, batch: Sample) -> Prediction:
-    """Ĝ(a) (batch, channel, *points) and E(a) (batch, *points) of a batch, before calibration."""
+    """Ĝ(a) and E(a) of a batch, before calibration.
+
+    Args:
+        base: Ĝ.
+        uncertainty: the fitted estimator of E; it is moved to the device of the base.
+        batch: fields with a leading batch axis.
+
+    Returns:
+        The center (batch, channel, *points) and the uncertainty (batch, *points).
+    """
     ready = base.ready()
     return uncertainty.to(ready.operator.device).eval().predict(ready, batch)
 
@@ -41,8 +57,10 @@ def scored(
     """The functions of `data` in order, each read once; one batch of them is held at a time.
 
     Args:
-        base: Ĝ; uncertainty: the fitted estimator of E.
-        data: samples with their truth `u`; batch_size: how many are predicted together.
+        base: Ĝ.
+        uncertainty: the fitted estimator of E.
+        data: samples with their truth `u`.
+        batch_size: how many are predicted together.
         weighted: whether the samples' `weights` measure coverage.
 
     Raises:
@@ -70,6 +88,14 @@ def unless_seen(
 ) -> Iterator[tuple[Array, Array, Array | None]]:
     """(error, uncertainty, weights) of each function.
 
+    Args:
+        functions: what `scored` yields.
+        seen: the fingerprints of the functions that were trained on.
+        number: how many functions there are, for the message.
+
+    Yields:
+        Arrays (points,), and None for the weights where there are none.
+
     Raises:
         ValueError: at the end, if some functions were used in training; it names them.
     """
@@ -89,7 +115,17 @@ def unless_seen(
 def guarantees_of(
     alpha: Level, delta: Level, sampling: str, confidence: float | None
 ) -> list[Guarantee]:
-    """The paper's guarantee for every pair (α, δ); a single value goes with each of several."""
+    """The paper's guarantee for every pair (α, δ).
+
+    Args:
+        alpha: one or several; one value goes with each of several δ.
+        delta: one or several; one value goes with each of several α.
+        sampling: "grid", "iid" or "hoeffding".
+        confidence: as in `uqno.calibrate`.
+
+    Raises:
+        ValueError: the numbers of values differ, or a value is out of its bounds.
+    """
     alphas = list(alpha) if isinstance(alpha, Iterable) else [alpha]
     deltas = list(delta) if isinstance(delta, Iterable) else [delta]
     if len(alphas) == 1:

@@ -8,8 +8,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -39,7 +37,6 @@ from uqno.model.inputs import (
 from uqno.model.scoring import Level, guarantees_of, predicted, scored, unless_seen
 from uqno.operators import NeuralOperator, Operator
 from uqno.operators.symmetry import Symmetry, augmentation
-from uqno.storage import write_text
 from uqno.training import CrossFit, RelativeL2, fit
 from uqno.types import Array, Reals, Sample, Samples
 from uqno.uncertainty import Quantile, Uncertainty
@@ -51,17 +48,20 @@ log = logging.getLogger(__name__)
 class UQNO:
     """A base operator with a calibrated band around its answer.
 
-    base: any operator, torch module or callable. An FNO, a GINO or another `NeuralOperator` that
-        is not trained yet is trained by `fit`; anything else is taken as trained unless
-        trained=False. Or what `uqno.training.crossfit` returns: `fit` then takes its out-of-fold
-        residuals. Or several such, of different seeds: Ĝ is the mean of their operators.
-    uncertainty: the estimator of E; by default the paper's quantile operator, of the base's kind.
-    symmetries: of the problem (`uqno.operators.square()`): augment training, average predictions.
-    features: callables (batch, Ĝ(a)) → (batch, f, *points) that hint at the error, for E to see:
-        a PDE residual, a coarse solver, the disagreement of other operators.
-    deviation: whether E sees the deviation of the answers over the symmetries and the members.
-    members: operators that `fit` trains, from other weights and on other folds; Ĝ is their mean.
-        Where functions are few, that is a better centre, and where they differ, it is unsure.
+    Args:
+        base: any operator, torch module or callable. An FNO, a GINO or another `NeuralOperator`
+            that is not trained yet is trained by `fit`; anything else is taken as trained unless
+            trained=False. Or what `uqno.training.crossfit` returns: `fit` then takes its
+            out-of-fold residuals. Or several such, of different seeds: Ĝ is their mean.
+        uncertainty: the estimator of E; by default the paper's quantile operator.
+        symmetries: of the problem (`uqno.operators.square()`); they augment training, and
+            predictions are averaged over them.
+        features: callables (batch, Ĝ(a)) → (batch, f, *points) that hint at the error, for E to
+            see: a PDE residual, a coarse solver, the disagreement of other operators.
+        deviation: whether E sees the deviation of the answers over symmetries and members.
+        trained: whether the base is trained already; None decides by its kind.
+        members: operators that `fit` trains, from other weights and on other folds; Ĝ is their
+            mean: a better center where functions are few.
     """
 
     def __init__(
@@ -111,10 +111,20 @@ class UQNO:
     ) -> UQNO:
         """Train Ĝ unless it is trained, then E, on residuals of functions that Ĝ has not seen.
 
-        crossfit: K ≥ 2 folds, so that both see all of `train`; None for the paper's split, Ĝ on
-            the first half and E on the second. A trained base: E sees all of `train`, which must
-            not be what the base was trained on.
-        training: of `uqno.training.fit`: batch_size, learning_rate, precision, progress, …
+        Args:
+            train: samples; for a trained base, none that it was trained on, and E sees all.
+            crossfit: K ≥ 2 folds, so that both see all of `train`; None for the paper's split, Ĝ
+                on the first half and E on the second.
+            epochs: of the base.
+            uncertainty_epochs: of E; as many by default.
+            loss: of the base, `RelativeL2` by default.
+            seed: decides the folds, the weights and the order of the functions.
+            folder: where checkpoints are written; None writes none.
+            resume: go on with what is in `folder`.
+            training: of `uqno.training.fit`: batch_size, learning_rate, precision, progress, …
+
+        Returns:
+            This model.
         """
         folder = None if folder is None else Path(folder)
         if not len(train):
@@ -136,7 +146,7 @@ class UQNO:
         if self.members > 1 and crossfit is None:
             raise ValueError(f"members = {self.members} needs crossfit=2 or more folds, not None")
         if folder is not None:
-            _refuse_other_functions(folder / "functions.json", seen, resume)
+            files.refuse_other_functions(folder / "functions.json", seen, resume)
         # From here on weights change: a fit that fails leaves no calibration of other weights.
         self.fitted, self.calibrations = False, ()
         if self.folds:
@@ -178,9 +188,11 @@ class UQNO:
 
         Args:
             data: functions that took no part in training, of any mix of resolutions.
-            alpha, delta: of the paper's guarantee, `guarantees.Fraction`; several of equal number
-                give several calibrations in one pass.
-            sampling, confidence: of that guarantee too.
+            alpha: of the paper's guarantee, `guarantees.Fraction`; several of equal number give
+                several calibrations in one pass.
+            delta: the same.
+            sampling: of that guarantee, "grid", "iid" or "hoeffding".
+            confidence: of that guarantee.
             weights: measure coverage by the samples' `weights` instead of by points.
             guarantee: another guarantee, or several, instead of these.
             batch_size: functions that are predicted together.
@@ -233,18 +245,21 @@ class UQNO:
     ) -> Band:
         """The calibrated band of one function or of a batch.
 
-        a: (channel, *grid) for one function, (batch, channel, *grid) for several; or a sample
-            (a dict of fields), for geometries, with `triangles` (faces, 3) for a surface: it is
-            seen as the functions were that the model was fitted on, and the band lies on it.
-        at: where: None for the grid of a, a resolution (421 or (421, 421)), or points (q, d).
-        alpha, delta: which of several calibrations; the first by default.
+        Args:
+            a: (channel, *grid) for one function, (batch, channel, *grid) for several; or a sample
+                (a dict of fields), for geometries, with `triangles` (faces, 3) for a surface: it
+                is seen as the functions of the training were, and the band lies on it.
+            at: None for the grid of a, a resolution (421 or (421, 421)), or points (q, d).
+            alpha: which of several calibrations; the first by default.
+            delta: the same.
+            batch_size: how many functions are predicted together.
         """
         calibration = self.calibration(alpha, delta)
         triangles = None
         if isinstance(a, Mapping) and self.dimensions is None:
             triangles = None if a.get("triangles") is None else np.asarray(a["triangles"])
             a = as_calibrated(a, self.surfaces)
-        fields, single = as_batch(self.base, a, self.dimensions)
+        fields, is_one = as_batch(self.base, a, self.dimensions)
         where, coordinates = places(self.base.operator, fields, at)
         parts = [
             predicted(
@@ -267,7 +282,7 @@ class UQNO:
         weights = fields["weights"].cpu().numpy() if counted else None
         scales = own_scales(calibration, fields)
         scale: float | Reals | None = scales
-        if single:
+        if is_one:
             center, uncertainty = center[0], uncertainty[0]
             weights = None if weights is None else weights[0]
             scale = None if scales is None else float(scales[0])
@@ -380,16 +395,3 @@ def _operator(base: Callable[..., Tensor], trained: bool | None) -> Operator:
 def _is_trained(base: Callable[..., Tensor], operator: Operator) -> bool:
     """A `NeuralOperator` says it by its normalisers; others are taken as trained."""
     return operator.is_normalised if operator.is_registered else True
-
-
-def _refuse_other_functions(file: Path, seen: Sequence[str], resume: bool) -> None:
-    """A fit goes on with its own functions, for these are the ones refused in calibration."""
-    wanted = json.dumps({"sha256": hashlib.sha256("".join(seen).encode()).hexdigest()})
-    begun = any(file.parent.rglob("last.safetensors"))
-    if begun and file.is_file() and file.read_text(encoding="utf8") != wanted:
-        raise ValueError(
-            f"{file.parent} was trained on other functions: go on with the same ones, or give "
-            "another folder"
-        )
-    if not begun or (resume and not file.is_file()):
-        write_text(file, wanted)

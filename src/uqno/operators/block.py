@@ -56,8 +56,14 @@ class Block(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """`forward` in pieces; without gradients `v` is overwritten.
 
-        z: the transform of v in the first dimension, if known; that of the answer is
-        returned with it, unless there is no next block or this one changes it afterwards.
+        Args:
+            v: (batch, *grid, width).
+            z: the transform of v in the first dimension, if known.
+            matrices: of the transforms along each dimension.
+
+        Returns:
+            The answer, of the shape of v, and its transform in the first dimension, or None where
+            there is no next block or this one changes the answer afterwards.
         """
         shape, (analysis, synthesis) = v.shape, matrices[0]
         training = torch.is_grad_enabled()

@@ -42,7 +42,8 @@ class FNO(NeuralOperator):
         domain: (lower, upper) of each dimension, the unit box by default.
         period: of the Fourier basis, in sides of the domain; `periodic` makes it 1.
         periodic: whether the functions are periodic on the domain.
-        lifting, projection: width of the hidden layers of P and Q, in widths.
+        lifting: width of the hidden layer of P, in widths.
+        projection: width of the hidden layer of Q, in widths.
         channel_mlp: width of an MLP after each block, in widths; 0 for none.
         dropout: probability after each block.
         fused: work in pieces that fit the cache; False allows higher derivatives.

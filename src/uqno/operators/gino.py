@@ -29,7 +29,12 @@ class GINO(NeuralOperator):
         out_channels: of the answer (batch, out, points).
         domain: (lower, upper) of each dimension; a box around every geometry.
         latent: points of the regular grid in the box.
-        modes, width, layers, channel_mlp, dropout, fused: of the spectral blocks, as in `FNO`.
+        modes: of the spectral blocks on that grid, as in `FNO`.
+        width: channels of the hidden functions.
+        layers: number of spectral blocks.
+        channel_mlp: width of an MLP after each block, in widths; 0 for none.
+        dropout: probability after each block.
+        fused: work in pieces that fit the cache; False allows higher derivatives.
         features: numbers a surface point carries beside its position and normal.
         neighbours: surface points a grid node listens to, and grid nodes a query listens to.
 
@@ -162,7 +167,12 @@ class GINO(NeuralOperator):
     ) -> Iterator[Tensor]:
         """What the projection takes (batch, some queries, width + normals + features).
 
-        body, wanted: points, normals and features, of the surface and of the queries.
+        Args:
+            body: points, normals and features of the surface.
+            sdf: the signed distance at the nodes of the grid.
+            neighbours: of the nodes among surface points, their shares, and of the queries among
+                nodes.
+            wanted: points, normals and features of the queries.
         """
         points, surface = body[0], self._carried(*body)
         grid_neighbours, grid_shares, query_neighbours = neighbours

@@ -267,10 +267,13 @@ class SpectralConv(nn.Module):
     """(Kv)(x) = b + Re Σ_k W_k v̂_k exp(2πi k·x/L), channels last.
 
     Args:
-        in_channels, out_channels: of v and of K v.
+        in_channels: of v.
+        out_channels: of K v.
         modes: frequencies |k_j| ≤ modes_j / 2 of each dimension (neuraloperator has the same ones
             for the odd n_modes_j = 2 (modes_j // 2) + 1).
-        domain, period, periodic: of the Fourier basis, as in `FNO`.
+        domain: of the Fourier basis, as in `FNO`.
+        period: the same.
+        periodic: the same.
         fourier: the basis, instead of modes, domain, period and periodic.
 
     Reference:

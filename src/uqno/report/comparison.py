@@ -35,7 +35,14 @@ VIEW: Final = (22.0, 215.0)  # elevation and azimuth of the eye: before the body
 
 
 def comparison(results: Results) -> Figure | None:
-    """The whole figure; None where the record has no function to show."""
+    """Draw the whole figure.
+
+    Args:
+        results: the record of a run.
+
+    Returns:
+        The figure, or None where the record has no function to show.
+    """
     panel = results["panel"]
     if panel is None or not panel["methods"]:
         return None
@@ -124,7 +131,11 @@ def _image(ax: Any, values: Array, colours: Any, norm: Normalize) -> ScalarMappa
 class SurfaceView:
     """Draws fields on a surface, seen from before and above: far faces first, near ones over them.
 
-    Every vertex keeps its own colour around it, so that a single missed point is seen.
+    Every vertex keeps its own colour around it, so that one missed point is seen.
+
+    Args:
+        points: the vertices, (n, 3).
+        triangles: (faces, 3) indices of the vertices.
     """
 
     def __init__(self, points: Array, triangles: Array) -> None:

@@ -43,7 +43,15 @@ METADATA: Final[dict[str, dict[str, Any]]] = {"png": {"Software": None}, "svg": 
 
 
 def draw_all(results: Results, folder: str | Path) -> list[Path]:
-    """Every figure that the record has the numbers for, as .png and .svg; the paths written."""
+    """Write every figure that the record has the numbers for, as .png and .svg.
+
+    Args:
+        results: the record of a run.
+        folder: where the figures are written.
+
+    Returns:
+        The paths of the files.
+    """
     paths = []
     for name, draw in FIGURES.items():
         figure = draw(results)
@@ -53,7 +61,15 @@ def draw_all(results: Results, folder: str | Path) -> list[Path]:
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:
-    """`stem`.png and `stem`.svg; the same figure gives the same bytes."""
+    """Write a figure as .png and .svg; the same figure gives the same bytes.
+
+    Args:
+        figure: to be written.
+        stem: the path without the suffix.
+
+    Returns:
+        The paths of the files.
+    """
     paths = []
     for kind in METADATA:
         path = stem.with_name(f"{stem.name}.{kind}")
@@ -63,7 +79,13 @@ def save(figure: Figure, stem: Path) -> list[Path]:
 
 
 def render(figure: Figure, to: Any, kind: str) -> None:
-    """The figure into a file or stream."""
+    """Draw a figure into a file or stream.
+
+    Args:
+        figure: to be drawn.
+        to: a path, or a stream of bytes.
+        kind: "png" or "svg".
+    """
     with rc_context({"svg.hashsalt": "uqno"}):
         figure.savefig(to, format=kind, dpi=DPI, metadata=METADATA[kind], facecolor="white")
 

@@ -33,6 +33,13 @@ class Needed(TypedDict):
 def needed(alpha: Share, delta: Share) -> Needed:
     """The fewest functions, and for so many and more the fewest points.
 
+    Args:
+        alpha: α, in (0, 1).
+        delta: δ, in (0, 1).
+
+    Raises:
+        ValueError: δ needs more functions than can be counted.
+
     >>> needed(0.1, 0.02)["grid"], needed(0.1, 0.02)["iid"][:3]
     (49, [[50, 38], [51, 31], [54, 23]])
     """
@@ -61,7 +68,12 @@ def _curve(functions: list[int], request: Request) -> list[list[int]]:
 
 @lru_cache(maxsize=8)
 def chart(alphas: tuple[float, ...] = (), deltas: tuple[float, ...] = ()) -> tuple[Needed, ...]:
-    """All (α, δ) of the chart, those of a run among them."""
+    """All (α, δ) of the chart, those of a run among them.
+
+    Args:
+        alphas: levels α of a run.
+        deltas: levels δ of a run.
+    """
     return tuple(
         needed(alpha, delta)
         for alpha in sorted({*ALPHAS, *alphas})

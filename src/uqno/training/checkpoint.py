@@ -29,14 +29,27 @@ class CheckpointError(ValueError):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """tensors: any shapes and dtypes; state: anything JSON can hold, exactly."""
+    """What a checkpoint holds.
+
+    Args:
+        tensors: by name, of any shapes and dtypes.
+        state: by name, anything that JSON can hold exactly.
+    """
 
     tensors: Mapping[str, Tensor]
     state: Mapping[str, Any]
 
 
 def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
-    """Replace `path` by the checkpoint, atomically; on an `OSError` the old file stays."""
+    """Replace a file by a checkpoint, whole or not at all.
+
+    Args:
+        path: the file to write.
+        checkpoint: what it shall hold.
+
+    Raises:
+        OSError: the file could not be written; the old one is untouched.
+    """
     tensors = {name: _storable(tensor) for name, tensor in checkpoint.tensors.items()}
     twofold = [name for name, t in checkpoint.tensors.items() if t.is_complex()]
     state = json.dumps({"state": checkpoint.state, "complex": twofold}, sort_keys=True)
@@ -62,7 +75,14 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
-    """The checkpoint at `path`, or a `CheckpointError` that names what is wrong with it."""
+    """Read a checkpoint.
+
+    Args:
+        path: a file that `write_checkpoint` wrote.
+
+    Raises:
+        CheckpointError: the file is damaged, or is none of this format; it says which.
+    """
     try:
         with safe_open(path, framework="pt", device="cpu") as file:
             header = file.metadata() or {}
@@ -85,7 +105,12 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
 
 def differences(saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    """What differs between two configurations, in words."""
+    """What differs between two configurations, in words.
+
+    Args:
+        saved: the one in a file, by name.
+        wanted: the one that is asked for, by name.
+    """
     names = sorted(set(saved) | set(wanted))
     return [
         f"{name} was {saved.get(name)!r}, now {wanted.get(name)!r}"

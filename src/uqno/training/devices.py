@@ -14,7 +14,21 @@ from torch import Tensor, distributed, nn
 
 
 def launch(devices: Any, accelerator: Any, precision: Any, strategy: Any) -> Fabric:
-    """A running Fabric; "auto" devices are the processes already started, otherwise one."""
+    """Start lightning-fabric, or join the processes of it that have been started.
+
+    Args:
+        devices: as in lightning-fabric; "auto" is the processes that torchrun or another launcher
+            started, otherwise one.
+        accelerator: as in lightning-fabric, such as "cpu", "gpu" or "auto".
+        precision: as in lightning-fabric, such as "32-true" or "bf16-mixed".
+        strategy: as in lightning-fabric: "auto", or "ddp" for several processes.
+
+    Returns:
+        The running Fabric.
+
+    Raises:
+        ValueError: the strategy divides the weights between its processes.
+    """
     nodes = 1
     if devices == "auto":
         devices = 1
@@ -53,8 +67,12 @@ def _leave_group() -> None:
 
 
 @contextmanager
-def kept_random_state(device: torch.device) -> Iterator[None]:
-    """Whatever is drawn inside, the global random state outside is left as it was."""
+def preserved_random_state(device: torch.device) -> Iterator[None]:
+    """Whatever is drawn inside, the global random state outside is left as it was.
+
+    Args:
+        device: whose random state is preserved beside that of the CPU.
+    """
     cpu = torch.get_rng_state()
     other = torch.cuda.get_rng_state(device) if device.type == "cuda" else None
     try:
@@ -66,7 +84,12 @@ def kept_random_state(device: torch.device) -> Iterator[None]:
 
 
 def seed_global(seed: int, device: torch.device) -> None:
-    """Seed what dropout draws from. `torch.manual_seed` would take 100 times as long."""
+    """Seed what dropout draws from. `torch.manual_seed` would take 100 times as long.
+
+    Args:
+        seed: for the generators of the CPU and of the device.
+        device: where the operator is.
+    """
     torch.default_generator.manual_seed(seed)
     if device.type == "cuda":
         torch.cuda.manual_seed(seed)
@@ -74,25 +97,32 @@ def seed_global(seed: int, device: torch.device) -> None:
         torch.mps.manual_seed(seed)
 
 
-class Sealed:
-    """A batch that Fabric passes on as it is."""
+class UnroundedBatch:
+    """A batch that Fabric passes on as it is, because it does not look into this object.
+
+    Args:
+        batch: the fields by name, each with a leading batch axis.
+    """
 
     def __init__(self, batch: dict[str, Tensor]) -> None:
         self.batch = batch
 
 
-class Unsealing(nn.Module):
-    """Calls the operator with the batch inside the seal.
+class CalledUnrounded(nn.Module):
+    """An operator that is called with the fields of an `UnroundedBatch`.
 
     In mixed precision Fabric rounds all inputs to 8 or 11 bits, which merges neighbouring
-    coordinates. Sealed, they stay as they are and autocast rounds only the factors of
+    coordinates. In this way they stay as they are, and autocast rounds only the factors of
     products.
+
+    Args:
+        operator: is called with a batch, a dictionary of fields.
     """
 
     def __init__(self, operator: nn.Module) -> None:
         super().__init__()
         self.operator = operator
 
-    def forward(self, sealed: Sealed) -> Tensor:
-        output: Tensor = self.operator(sealed.batch)
+    def forward(self, unrounded: UnroundedBatch) -> Tensor:
+        output: Tensor = self.operator(unrounded.batch)
         return output

@@ -9,7 +9,7 @@ from torch.utils.data import Subset
 
 from uqno.training import progress as bar
 from uqno.training import samples
-from uqno.training.devices import kept_random_state, launch
+from uqno.training.devices import launch, preserved_random_state
 from uqno.training.folder import Best, FitFolder, Position, load_weights
 from uqno.training.loop import Loop
 from uqno.training.record import Fit
@@ -49,23 +49,43 @@ def fit(
     epoch of lowest validation loss (keep="best", the default) or of the last one (keep="last",
     and always without validation). The same seed gives the same weights on one machine.
 
-    operator: an `uqno.operators.Operator` (collate, fit_normalisers, and called with a batch).
-    data: a sized sequence of samples; a sample is a dict of tensors with the truth in "u".
-    loss: (output, batch) -> scalar, a mean over the batch.
-    batch_size: samples a step, over all processes together.
-    learning_rate: the peak, after rising linearly over the share `warmup` of all steps; from
-        there half a cosine to 0.
-    clip: the largest norm of the gradient, or None.
-    validation: the share of `data` held out to choose the epoch; 0 holds out nothing.
-    augment: (sample, generator) -> sample, applied to each training sample in each epoch.
-    folder: where checkpoints and log.csv go; None writes nothing.
-    resume: go on from the checkpoint in `folder`, if there is one. A run that was stopped, even
-        by kill -9, then ends in the weights it would have had; a finished one returns at once.
-    checkpoint_every: seconds between checkpoints within an epoch; there is one after each.
-    devices, accelerator, precision, strategy: as in lightning-fabric, with "ddp" for several
-        processes; devices="auto" is the processes that torchrun started, otherwise one.
-    progress: a bar on the terminal; None shows it if there is one.
-    check_data: look for NaN in all the data first.
+    Args:
+        operator: an `uqno.operators.Operator` (collate, fit_normalisers, and called with a batch).
+        data: a sized sequence of samples; a sample is a dict of tensors with the truth in "u",
+            (channel, *points).
+        loss: (output, batch) -> scalar, a mean over the batch.
+        epochs: how often all training samples are seen, at least 1.
+        batch_size: samples a step, over all processes together.
+        learning_rate: the peak, after rising linearly over the share `warmup` of all steps; from
+            there half a cosine to 0.
+        weight_decay: the one of AdamW, at least 0.
+        warmup: the share of all steps in which the learning rate rises.
+        clip: the largest norm of the gradient, or None for no bound.
+        validation: the share of `data` held out to choose the epoch; 0 holds out nothing.
+        keep: "best" or "last", the epoch whose weights the operator ends with.
+        seed: decides the samples held out, the order of the others, augmentation and dropout.
+        augment: (sample, generator) -> sample, applied to each training sample in each epoch.
+        folder: where checkpoints and log.csv are written; None writes nothing.
+        resume: go on from the checkpoint in `folder`, if there is one. A run that was stopped,
+            even by kill -9, then ends in the weights it would have had; a finished one returns at
+            once.
+        checkpoint_every: seconds between checkpoints within an epoch; there is one after each.
+        devices: as in lightning-fabric; "auto" is the processes that torchrun started, otherwise
+            one.
+        accelerator: as in lightning-fabric.
+        precision: as in lightning-fabric.
+        strategy: as in lightning-fabric, with "ddp" for several processes.
+        progress: a bar on the terminal; None shows it if there is one.
+        check_data: look for NaN in all the data first.
+
+    Returns:
+        The losses of every epoch, and which samples were trained on.
+
+    Raises:
+        ValueError: an argument is out of its bounds, the data are refused by `check_data`, or
+            the folder holds another run.
+        FloatingPointError: the loss or its gradient became infinite or NaN.
+        KeyboardInterrupt: Ctrl-C, after a checkpoint has been written.
     """
     settings = FitSettings(
         loss=loss,
@@ -95,7 +115,7 @@ def fit(
             samples.check_data(data)
         home = next(operator.parameters(), torch.empty(0)).device
         fabric = launch(devices, accelerator, precision, strategy)
-        with kept_random_state(fabric.device):
+        with preserved_random_state(fabric.device):
             if not saved:
                 operator.fit_normalisers(Subset(data, training))  # type: ignore[arg-type]
             split = (training, held_out)

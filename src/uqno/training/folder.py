@@ -22,7 +22,16 @@ Weights = dict[str, Tensor]
 
 @dataclass
 class Position:
-    """Where a run stands: complete epochs, and batches done of the next one."""
+    """Where a run stands.
+
+    Args:
+        epoch: how many epochs are complete.
+        batch: how many batches of the next epoch are done.
+        loss_sum: the sum of the loss over the samples of these batches.
+        samples: how many samples these batches have.
+        seconds: how long these batches took.
+        history: one row for each complete epoch.
+    """
 
     epoch: int = 0
     batch: int = 0
@@ -34,7 +43,13 @@ class Position:
 
 @dataclass(frozen=True)
 class Best:
-    """The weights of the epoch with the lowest validation loss so far."""
+    """The epoch with the lowest validation loss so far.
+
+    Args:
+        epoch: its number, counted from 1.
+        loss: its validation loss.
+        weights: the state of the operator at its end, by name.
+    """
 
     epoch: int
     loss: float
@@ -43,7 +58,15 @@ class Best:
 
 @dataclass(frozen=True)
 class Resumable:
-    """All that a run needs to go on."""
+    """All that a run needs to go on.
+
+    Args:
+        position: where it stands.
+        weights: the state of the operator, by name.
+        optimizer: the moments of the optimiser, as `optimizer_tensors` names them.
+        scaler: the state of the loss scaling of mixed precision.
+        best: the best epoch so far, if there is one.
+    """
 
     position: Position
     weights: Weights
@@ -54,21 +77,36 @@ class Resumable:
 
 @dataclass(frozen=True)
 class FitFolder:
-    """Reads and writes the folder of one run; `identity` says which run it is."""
+    """Reads and writes the folder of one run.
+
+    Args:
+        folder: is created by `open`.
+        identity: what must be equal for a run to be continued (`FitSettings.identity`).
+    """
 
     folder: Path
     identity: Mapping[str, Any]
 
     @property
     def last(self) -> Path:
+        """The checkpoint that a run goes on from."""
         return self.folder / "last.safetensors"
 
     @property
     def best(self) -> Path:
+        """The weights of the best epoch."""
         return self.folder / "best.safetensors"
 
     def open(self, resume: bool) -> Resumable | None:
-        """What an earlier run left to go on from, if anything."""
+        """Create the folder, and read what an earlier run left to go on from, if anything.
+
+        Args:
+            resume: whether to go on with an earlier run; if not, there must be none.
+
+        Raises:
+            ValueError: there is an earlier run, and `resume` is False.
+            CheckpointError: a checkpoint is damaged, missing or of another run.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
         if not resume:
             for path in (self.last, self.best):
@@ -93,6 +131,15 @@ class FitFolder:
     def save_last(
         self, position: Position, weights: Weights, optimizer: Weights, scaler: Any, has_best: bool
     ) -> None:
+        """Write the checkpoint to go on from; see `Resumable`.
+
+        Args:
+            position: where the run stands.
+            weights: the state of the operator.
+            optimizer: the moments of the optimiser.
+            scaler: the state of the loss scaling.
+            has_best: whether a best epoch has been written.
+        """
         state = {
             "identity": dict(self.identity),
             "position": asdict(position),
@@ -103,10 +150,12 @@ class FitFolder:
         write_checkpoint(self.last, Checkpoint(tensors, state))
 
     def save_best(self, best: Best) -> None:
+        """Write the weights of the best epoch so far."""
         state = {"identity": dict(self.identity), "epoch": best.epoch, "loss": best.loss}
         write_checkpoint(self.best, Checkpoint(_prefixed("weights.", best.weights), state))
 
     def save_log(self, history: list[Epoch]) -> None:
+        """Write `log.csv`."""
         write_log(self.folder / "log.csv", history)
 
     def _read_best(self) -> Best:
@@ -129,7 +178,7 @@ class FitFolder:
 
 
 def weights_of(operator: nn.Module) -> Weights:
-    """A copy of the state on the CPU. Some models keep more than tensors there: left out."""
+    """A copy of an operator's state on the CPU, by name. What is no tensor is left out."""
     state = operator.state_dict()
     return {
         name: value.detach().to("cpu", copy=True)
@@ -140,7 +189,15 @@ def weights_of(operator: nn.Module) -> Weights:
 
 @torch.no_grad()
 def load_weights(operator: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Copy the weights into the operator; buffers take the saved shape."""
+    """Copy weights into an operator; buffers take the shape that they had when saved.
+
+    Args:
+        operator: is changed in place.
+        weights: by name, as `weights_of` returns them.
+
+    Raises:
+        CheckpointError: the names are not those of this operator.
+    """
     own = {n: v for n, v in operator.state_dict().items() if isinstance(v, Tensor)}
     missing, foreign = sorted(own.keys() - weights.keys()), sorted(weights.keys() - own.keys())
     if missing or foreign:
@@ -165,6 +222,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> Weights:
 
 
 def load_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    """Give an optimiser the moments that `optimizer_tensors` returned."""
     state: dict[int, dict[str, Tensor]] = {}
     for key, value in tensors.items():
         index, name = key.split(".")

@@ -10,7 +10,7 @@ from lightning_fabric import Fabric
 from torch import Tensor
 
 from uqno.training import progress
-from uqno.training.devices import Sealed, Unsealing, seed_global
+from uqno.training.devices import CalledUnrounded, UnroundedBatch, seed_global
 from uqno.training.folder import (
     Best,
     FitFolder,
@@ -40,7 +40,16 @@ logger = logging.getLogger(__name__)
 class Loop:
     """One run of `fit` on one process of it.
 
-    operator: has collate and its final normalisers; training, validation: indices of `data`.
+    Args:
+        operator: is trained in place; it has `collate` and its final normalisers.
+        data: the samples, of which each is read when a batch needs it.
+        settings: the arguments of `fit` that decide the weights.
+        training: indices of the samples to train on.
+        validation: indices of the samples held out, which may be none.
+        fabric: running, with the device, the precision and the processes.
+        store: where checkpoints and the log are written; None writes nothing.
+        saved: what an earlier run left to go on from, if anything.
+        checkpoint_every: seconds between checkpoints within an epoch.
     """
 
     def __init__(
@@ -62,9 +71,9 @@ class Loop:
         self.best = saved.best if saved else None
         self.per_epoch = batches_per_epoch(len(training), settings.batch_size)
         self.steps = settings.epochs * self.per_epoch
-        self.sealed = settings.precision.endswith("-mixed")
+        self.is_mixed = settings.precision.endswith("-mixed")
         self._optimizer = _adamw(operator, settings, fabric)
-        module = Unsealing(operator) if self.sealed else operator
+        module = CalledUnrounded(operator) if self.is_mixed else operator
         self.module, self.optimizer = fabric.setup(module, self._optimizer)
         self.precision = fabric.strategy.precision
         if saved:
@@ -74,6 +83,15 @@ class Loop:
         self.written = time.monotonic()
 
     def run(self, shown: bool) -> None:
+        """Train from where the run stands to the last epoch.
+
+        Args:
+            shown: whether there is a progress bar.
+
+        Raises:
+            FloatingPointError: a loss or a gradient is not finite.
+            KeyboardInterrupt: Ctrl-C, after a checkpoint has been written.
+        """
         done = self.position.epoch * self.per_epoch + self.position.batch
         shown = shown and self.fabric.is_global_zero
         self.bar = progress.Bar(shown, self.steps, done, self.settings.epochs)
@@ -139,7 +157,7 @@ class Loop:
         return batch
 
     def _loss(self, batch: dict[str, Tensor]) -> Tensor:
-        output = self.module(Sealed(batch) if self.sealed else batch)
+        output = self.module(UnroundedBatch(batch) if self.is_mixed else batch)
         loss = self.settings.loss(output, batch)
         if loss.ndim:
             raise ValueError(

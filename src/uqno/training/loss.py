@@ -18,7 +18,11 @@ from uqno.types import Batch
 def pointwise_error(residual: Tensor) -> Tensor:
     """e(x) = ‖r(x)‖₂, the 2-norm over the channels.
 
-    residual: (batch, channel, *points) -> (batch, *points)
+    Args:
+        residual: r, (batch, channel, *points).
+
+    Returns:
+        (batch, *points).
     """
     if residual.shape[1] == 1:
         return residual[:, 0].abs()
@@ -34,7 +38,17 @@ def quantile_loss(
     The minimiser over E(x) is the (1 − α)-quantile of the error at x, whatever the batch
     size: nothing in the loss depends on the other functions of the batch.
 
-    error, uncertainty: (batch, *points); weights: (batch, *points), (*points) or None.
+    Args:
+        error: e, (batch, *points).
+        uncertainty: E, (batch, *points).
+        alpha: α, in (0, 1).
+        weights: the measure μ, (batch, *points) or (*points); None for the uniform one.
+
+    Returns:
+        A scalar.
+
+    Raises:
+        ValueError: α is out of its bounds, or the shapes of error and uncertainty differ.
     """
     check_level(alpha)
     if error.shape != uncertainty.shape:
@@ -51,7 +65,14 @@ def quantile_loss(
 class QuantileLoss:
     """`quantile_loss` of a predicted uncertainty, with the residual to cover in `batch["u"]`.
 
-    output: the uncertainty, (batch, 1, *points); batch["u"]: u − Ĝ(a), (batch, channel, *points).
+    It is called with the uncertainty, (batch, 1, *points), and a batch in which "u" is the residual
+    u − Ĝ(a), (batch, channel, *points).
+
+    Args:
+        alpha: α, in (0, 1).
+
+    Raises:
+        ValueError: α is out of its bounds, or, when called, the shapes do not fit.
     """
 
     alpha: float
@@ -77,7 +98,7 @@ class RelativeL2:
 
     A truth of norm zero has no relative error: it counts with its absolute one, ‖v‖.
 
-    output: (batch, channel, *points), as batch["u"].
+    It is called with v and a batch in which "u" has the same shape, (batch, channel, *points).
     """
 
     def __call__(self, output: Tensor, batch: Batch) -> Tensor:
@@ -93,9 +114,14 @@ class RelativeH1:
     Derivatives are second-order finite differences on a regular grid of any spacing (first
     order at its edges). A truth of norm zero counts with its absolute error.
 
-    coordinates: one increasing sequence an axis, of as many numbers as the axis has points;
-    None is the unit box with both ends on the grid, at any resolution.
-    output: (batch, channel, *grid), as batch["u"].
+    It is called with v and a batch in which "u" has the same shape, (batch, channel, *grid).
+
+    Args:
+        coordinates: one increasing sequence an axis, of as many numbers as the axis has points;
+            None is the unit box with both ends on the grid, at any resolution.
+
+    Raises:
+        ValueError: coordinates do not increase, or, when called, do not fit the grid.
     """
 
     coordinates: tuple[tuple[float, ...], ...] | None = None
@@ -116,7 +142,14 @@ class RelativeH1:
         return _relative(error, _norm([truth, *self.derivatives(truth)], weights))
 
     def derivatives(self, field: Tensor) -> tuple[Tensor, ...]:
-        """∂v/∂xᵢ for every axis i of the grid; field: (batch, channel, *grid)."""
+        """∂v/∂xᵢ for every axis i of the grid.
+
+        Args:
+            field: v, (batch, channel, *grid).
+
+        Returns:
+            One tensor of the shape of v for each axis.
+        """
         axes = range(2, field.ndim)
         spacing = [self._axis(i - 2, field) for i in axes]
         return torch.gradient(field, spacing=spacing, dim=list(axes))
@@ -139,6 +172,7 @@ class RelativeH1:
 
 
 def check_level(alpha: float) -> None:
+    """Refuse an α outside (0, 1)."""
     if not 0 < alpha < 1:
         raise ValueError(
             f"alpha = {alpha} must lie strictly between 0 and 1: it is the share of the domain "

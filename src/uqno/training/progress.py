@@ -15,7 +15,14 @@ from rich.progress import (
 
 
 class Bar:
-    """A context manager that does nothing when `shown` is false."""
+    """A progress bar as a context manager.
+
+    Args:
+        shown: whether it is drawn; if not, it does nothing.
+        steps: of the whole run.
+        done: steps that were done before.
+        epochs: of the whole run.
+    """
 
     def __init__(self, shown: bool, steps: int, done: int, epochs: int) -> None:
         self._epochs = epochs
@@ -38,12 +45,14 @@ class Bar:
             self._progress.stop()
 
     def advance(self, epoch: int, loss: float) -> None:
+        """Count one step, in the epoch of this number, with the mean loss of the epoch so far."""
         if self._progress is not None:
             words = f"epoch {epoch}/{self._epochs}"
             self._progress.update(self._task, advance=1, description=words, loss=f"{loss:.4g}")
 
 
 def wanted(progress: bool | None) -> bool:
+    """Whether a bar is drawn: what was asked for, and with None if there is a terminal."""
     return sys.stderr.isatty() if progress is None else progress
 
 

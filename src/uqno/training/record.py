@@ -10,7 +10,16 @@ from uqno.storage import write_bytes
 
 @dataclass(frozen=True)
 class Epoch:
-    """One row of the log: losses are means over the samples; epoch and step count from 1."""
+    """One row of the log.
+
+    Args:
+        epoch: its number, counted from 1.
+        step: the number of steps at its end.
+        learning_rate: the one of its last step.
+        training_loss: the mean over the samples trained on, each as the operator was then.
+        validation_loss: the mean over the samples held out, at the end; None if there are none.
+        seconds: how long the epoch took.
+    """
 
     epoch: int
     step: int
@@ -24,27 +33,41 @@ class Epoch:
 class Fit:
     """How a fit went, and on which samples.
 
-    kept_epoch: the epoch whose weights the operator has.
-    training, validation: the indices of the samples trained on and of those held out.
+    Args:
+        history: one row for each epoch.
+        chosen_epoch: the epoch whose weights the operator has, counted from 1.
+        training: the indices of the samples trained on.
+        validation: the indices of the samples held out.
+        folder: where the checkpoints are; None if none were written.
     """
 
     history: tuple[Epoch, ...]
-    kept_epoch: int
+    chosen_epoch: int
     training: tuple[int, ...]
     validation: tuple[int, ...]
     folder: Path | None
 
     @property
-    def kept(self) -> Epoch:
-        return self.history[self.kept_epoch - 1]
+    def chosen(self) -> Epoch:
+        """The row of the epoch whose weights the operator has."""
+        return self.history[self.chosen_epoch - 1]
 
     @property
     def seconds(self) -> float:
+        """How long all epochs took together."""
         return sum(row.seconds for row in self.history)
 
 
 def write_log(path: Path, history: list[Epoch]) -> None:
-    """The history as CSV, rewritten whole: after a kill no row is missing, half or double."""
+    """Write the history as CSV, the whole of it: after a kill no row is missing, half or double.
+
+    Args:
+        path: the file to write.
+        history: one row for each epoch.
+
+    Raises:
+        OSError: the file could not be written; the old one is untouched.
+    """
     text = io.StringIO()
     table = csv.DictWriter(text, [f.name for f in fields(Epoch)], lineterminator="\n")
     table.writeheader()

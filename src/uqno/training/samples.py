@@ -18,18 +18,31 @@ Augment = Callable[[Sample, torch.Generator], Sample]
 
 
 def derived_seed(*key: int | str) -> int:
-    """A 63-bit seed that is a hash of the key, so that no two uses share their draws."""
+    """A seed of 63 bits that is a hash of the key, so that no two uses share their draws.
+
+    Args:
+        key: whole numbers and words, such as the seed of a run and what is drawn with it.
+    """
     plain = [part if isinstance(part, str) else int(part) for part in key]
     digest = hashlib.blake2b(repr(plain).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
 
 
 def generator(*key: int | str) -> torch.Generator:
+    """A generator on the CPU, seeded by `derived_seed` of the key."""
     return torch.Generator().manual_seed(derived_seed(*key))
 
 
 def check_data(data: Samples) -> None:
-    """Refuse what would ruin a training run late: one pass over all samples."""
+    """Refuse what would ruin a training run late: one pass over all samples.
+
+    Args:
+        data: samples with the truth `u`, every field a finite tensor.
+
+    Raises:
+        ValueError: there are no samples, one has no truth, or a field has NaN, infinity or
+            weights that are no measure; it names the sample and the field.
+    """
     if len(data) == 0:
         raise ValueError("the data are empty: give at least 2 samples")
     for i in range(len(data)):
@@ -55,7 +68,16 @@ def _check_field(index: int, name: str, field: object) -> None:
 def split(samples: int, validation: float, seed: int) -> tuple[list[int], list[int]]:
     """Indices to train on and to validate on, a random partition that depends on the seed.
 
-    The validation part has the given share of the samples, at least one unless it is 0.
+    Args:
+        samples: how many there are.
+        validation: the share of them to validate on, at least one sample unless it is 0.
+        seed: decides the partition.
+
+    Returns:
+        The indices to train on and those to validate on, each in increasing order.
+
+    Raises:
+        ValueError: nothing would be left to train on.
     """
     held_out = max(1, round(validation * samples)) if validation > 0 else 0
     if held_out >= samples:
@@ -73,12 +95,23 @@ def index_batches(indices: Sequence[int], size: int) -> list[list[int]]:
 
 
 def epoch_batches(indices: Sequence[int], size: int, seed: int, epoch: int) -> list[list[int]]:
-    """The batches of one epoch: a permutation that depends on the seed and the epoch alone."""
+    """The batches of one epoch: a permutation that depends on the seed and the epoch alone.
+
+    Args:
+        indices: of the samples to train on.
+        size: of a batch; the last one may be smaller.
+        seed: the one of the run.
+        epoch: how many epochs are complete before this one.
+
+    Returns:
+        The indices in each batch.
+    """
     order = torch.randperm(len(indices), generator=generator(seed, "order", epoch)).tolist()
     return index_batches([indices[i] for i in order], size)
 
 
 def batches_per_epoch(samples: int, size: int) -> int:
+    """The number of batches that `epoch_batches` returns for so many samples."""
     return math.ceil(samples / size)
 
 
@@ -87,6 +120,14 @@ def share(batch: Sequence[int], rank: int, processes: int) -> tuple[list[int], i
 
     A process without a part works on one sample that counts for nothing: all processes must
     take part in every step of a distributed run.
+
+    Args:
+        batch: the indices in the whole batch, at least one.
+        rank: the number of this process, from 0.
+        processes: how many there are.
+
+    Returns:
+        The indices of this process, at least one, and how many of them count.
     """
     mine = list(batch[rank::processes])
     return (mine, len(mine)) if mine else ([batch[0]], 0)

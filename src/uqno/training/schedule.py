@@ -6,7 +6,11 @@ import math
 def learning_rate(step: int, steps: int, peak: float, warmup: float) -> float:
     """η(s): linear up to the peak over the share `warmup` of the steps, then half a cosine to 0.
 
-    step: 0 ≤ s < steps. The first step already moves, the last one still does.
+    Args:
+        step: s, with 0 ≤ s < steps. The first step already moves, the last one still does.
+        steps: of the whole run.
+        peak: the largest rate.
+        warmup: a share, 0 ≤ warmup < 1.
 
     >>> [round(learning_rate(s, 10, 1.0, 0.2), 3) for s in range(10)]
     [0.5, 1.0, 0.99, 0.916, 0.778, 0.598, 0.402, 0.222, 0.084, 0.01]

@@ -18,7 +18,13 @@ Keep = Literal["best", "last"]
 
 @dataclass(frozen=True)
 class FitSettings:
-    """The arguments of `fit` that a resumed run must share with the one it continues."""
+    """The arguments of `fit` that a resumed run must share with the one it continues.
+
+    They are those of `uqno.training.fit`, under the same names.
+
+    Raises:
+        ValueError: a value is out of its bounds.
+    """
 
     loss: Loss
     epochs: int
@@ -47,6 +53,15 @@ class FitSettings:
             raise ValueError(f"keep must be 'best' or 'last', got {self.keep!r}")
 
     def check_size(self, training: int, samples: int) -> None:
+        """Refuse batches that are larger than the data.
+
+        Args:
+            training: how many samples are trained on.
+            samples: how many there are, with those held out.
+
+        Raises:
+            ValueError: the batch size is above `training`.
+        """
         if self.batch_size > training:
             raise ValueError(
                 f"batch_size={self.batch_size} is above the {training} samples to train on "
@@ -54,7 +69,12 @@ class FitSettings:
             )
 
     def identity(self, samples: int, operator: nn.Module) -> dict[str, Any]:
-        """What must be equal for a checkpoint to be continued, as JSON holds it."""
+        """What must be equal for a checkpoint to be continued, as JSON holds it.
+
+        Args:
+            samples: how many there are.
+            operator: whose parameters have names and shapes.
+        """
         plain = {f.name: _plain(getattr(self, f.name)) for f in dataclasses.fields(self)}
         plain.update(loss=_describe(self.loss), augment=_describe(self.augment), samples=samples)
         shapes = {name: list(p.shape) for name, p in operator.named_parameters()}

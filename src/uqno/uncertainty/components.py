@@ -161,7 +161,9 @@ def split(output: Tensor, components: int) -> Tensor:
 def in_l2(fields: Tensor, weights: Tensor | None) -> Tensor:
     """f √(dμ/μ(D)) (batch, m, channel · points), whose dot products are inner products.
 
-    fields: (batch, m, channel, *points); weights: (batch, *points), 0 on padding, or None.
+    Args:
+        fields: f, (batch, m, channel, *points).
+        weights: the measure μ, (batch, *points), 0 on padding; None for the uniform one.
     """
     flat = fields.flatten(3)
     if weights is None:
@@ -174,8 +176,14 @@ def in_l2(fields: Tensor, weights: Tensor | None) -> Tensor:
 def gram_schmidt(w: Tensor) -> tuple[Tensor, Tensor]:
     """e_k = w̃_k / ‖w̃_k‖ with w̃_k = w_k − Σ_{j<k} <w_k, e_j> e_j, and σ_k = ‖w̃_k‖.
 
-    w, e: (batch, K, n); σ: (batch, K). Later directions do not move earlier ones: those count as
-    given. A field that the earlier ones span has e_k = 0, σ_k = 0.
+    Later directions do not move earlier ones: those count as given. A field that the earlier ones
+    span has e_k = 0, σ_k = 0.
+
+    Args:
+        w: (batch, K, n).
+
+    Returns:
+        e, (batch, K, n), and σ, (batch, K).
     """
     directions: list[Tensor] = []
     norms: list[Tensor] = []

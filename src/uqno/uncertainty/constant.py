@@ -17,10 +17,12 @@ from uqno.uncertainty.inputs import errors, grid_axes
 class Constant(FlooredUncertainty):
     """E(a)(x) = mean over training functions and points of ‖u − Ĝ(a)‖.
 
-    Calibrated, it is split conformal prediction with the pointwise error as the score.
+    Calibrated, it is split conformal prediction with an order statistic of the pointwise error as
+    the score of a function.
 
     Reference:
-        Lei et al., Distribution-free predictive inference for regression, JASA 2018.
+        Lei, G'Sell, Rinaldo, Tibshirani and Wasserman, Distribution-free predictive inference for
+        regression, arXiv:1604.04173 (2016), for split conformal prediction of numbers.
     """
 
     name = "constant"
@@ -42,14 +44,15 @@ class MeanField(FlooredUncertainty):
 
     On a grid it is stored at the resolution of the first function and multilinear in between, in
     the operator's coordinates. Geometries must share one topology: it is a mean for each vertex.
-    Calibrated, it is a band modulated by the mean error at each place.
+    Calibrated, it is a band whose width is modulated by the mean error at each place.
 
     Args:
         floor: the smallest uncertainty, as a share of the mean training error.
 
     Reference:
-        Diquigiovanni et al., Conformal prediction bands for multivariate functional data, Journal
-        of Multivariate Analysis 2022.
+        Diquigiovanni, Fontana and Vantini, Conformal prediction bands for multivariate functional
+        data, arXiv:2106.01792 (2021), for bands that are modulated over the domain; the mean error
+        as modulation is chosen here.
     """
 
     name = "mean-field"

@@ -10,7 +10,7 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from uqno.operators import Operator
 from uqno.operators.symmetry import averaged
-from uqno.training.devices import kept_random_state, seed_global
+from uqno.training.devices import preserved_random_state, seed_global
 from uqno.training.samples import derived_seed
 from uqno.types import Batch
 from uqno.uncertainty.contract import Base, Options, Residuals
@@ -67,7 +67,7 @@ class Dropout(DeviationUncertainty):
                 answer: Tensor = base.operator(one)
                 return answer
 
-            with kept_random_state(device), active(layers):
+            with preserved_random_state(device), active(layers):
                 for one in one_by_one(batch):
                     parts.append(averaged(masked, one, base.symmetries)[0])
             yield torch.cat(parts)

@@ -163,7 +163,8 @@ class PerturbedPair(WithOthers):
         floor: the smallest uncertainty, as a share of the mean training error.
 
     Reference:
-        Noise on the labels as in Lu and Van Roy, Ensemble sampling, NeurIPS 2017, with two members.
+        None is known to us for just this. It is related to Lu and Van Roy, Ensemble sampling,
+        NeurIPS 2017, pages 3258 to 3266, where an ensemble of models stands for a posterior.
     """
 
     name = "perturbed-pair"

@@ -8,8 +8,15 @@ from safetensors.torch import save_file
 
 from tests.data.readers.darcy import assert_samples_are, coeff, sol
 from uqno.data import read_neuraloperator
+from uqno.data.readers.neuraloperator import SAFE_TORCH
+
+needs_pt = pytest.mark.skipif(
+    tuple(map(int, torch.__version__.split(".")[:2])) < SAFE_TORCH,
+    reason="this torch is not trusted with .pt files",
+)
 
 
+@needs_pt
 @pytest.mark.parametrize("channel", [False, True])
 def test_neuraloperator_files(tmp_path, channel):
     x, y = torch.from_numpy(coeff == 12), torch.from_numpy(sol).float()
@@ -18,6 +25,7 @@ def test_neuraloperator_files(tmp_path, channel):
     assert_samples_are(read_neuraloperator(file), (coeff == 12), sol)
 
 
+@needs_pt
 def test_a_pt_file_cannot_run_code_and_must_have_x_and_y(tmp_path):
     class Harm:
         def __reduce__(self):

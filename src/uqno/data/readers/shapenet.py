@@ -62,7 +62,15 @@ class ShapeNetCars:
         cache: Path | None = None,
         stream: Stream | None = None,
     ) -> SurfaceSamples:
-        """All cars as samples, the training ones first; the arguments are `SurfaceSamples`'s."""
+        """All cars as samples, the training ones first.
+
+        Args:
+            measure: "points" counts vertices alike, "area" by their area.
+            latent: the shape of the operator's latent grid; None leaves out the signed distance.
+            domain: the box that the latent grid fills; by default one around all cars.
+            cache: a folder that stores signed distances and ideal flows.
+            stream: where the ideal flow goes; None leaves it out.
+        """
         box = domain or (self.domain if latent is not None else None)
         everything = tuple(range(len(self)))
         return SurfaceSamples(

@@ -59,7 +59,13 @@ HEADER = "FoamFile {{ version 2.0; format ascii; class {cls}; object {name}; }}\
 
 
 def write_case(folder: Path, shape: Shape, settings: Flow) -> None:
-    """All files that the tools need, in an empty folder."""
+    """Write all files that the tools need.
+
+    Args:
+        folder: empty, or not there yet.
+        shape: of the car.
+        settings: of the flow.
+    """
     for name, text in _files(shape, settings).items():
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -71,7 +77,12 @@ def write_case(folder: Path, shape: Shape, settings: Flow) -> None:
 
 
 def write_stl(path: Path, body: Surface) -> None:
-    """The triangles in the binary STL format."""
+    """Write the triangles of a surface in the binary STL format.
+
+    Args:
+        path: the file to write.
+        body: the surface.
+    """
     record = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
     records = np.zeros(len(body.triangles), record)
     records["corners"] = body.points[body.triangles]

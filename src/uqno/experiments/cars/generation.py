@@ -84,7 +84,16 @@ class Folder:
 
     @staticmethod
     def begin(path: Path, seed: int, settings: Flow) -> "Folder":
-        """The folder, made if it is not there, refused if it holds other cars."""
+        """The folder of a set, created if it is not there.
+
+        Args:
+            path: of the folder.
+            seed: of the set.
+            settings: of the flow.
+
+        Raises:
+            ValueError: it holds other cars, or is damaged.
+        """
         wanted = Folder(path, seed, settings)
         if not (path / "set.json").exists():
             content = {"version": RECIPE_VERSION, "seed": seed, "settings": settings.record()}
@@ -104,7 +113,11 @@ class Folder:
         return {**refused, **cars}
 
     def accepted(self, count: int) -> list[int]:
-        """The indices of the first `count` cars; a ValueError if they are not all made."""
+        """The indices of the first `count` cars.
+
+        Raises:
+            ValueError: they are not all made.
+        """
         chosen, missing = plan(self.decided(), count)
         if missing:
             raise ValueError(
@@ -164,7 +177,15 @@ class Folder:
 
 
 def plan(decided: dict[int, bool], count: int) -> tuple[list[int], list[int]]:
-    """The first indices that give `count` cars if all unknown ones succeed: (known, unknown)."""
+    """The first indices that give `count` cars if all unknown ones succeed.
+
+    Args:
+        decided: whether an index has a car, for those that are known.
+        count: how many cars are wanted.
+
+    Returns:
+        The known indices that have a car, and the unknown ones.
+    """
     known: list[int] = []
     unknown: list[int] = []
     index = 0
@@ -185,11 +206,21 @@ def generate_cars(
     progress: Advance | None = None,
     settings: Flow | None = None,
 ) -> Folder:
-    """Make the first `count` cars of `seed` in `folder`; goes on where it stopped.
+    """Make the first cars of a set; goes on where it stopped.
 
     A car whose tools fail or whose flow is not credible is recorded with its reason, and the
-    next index takes its place. `workers` cars are solved at a time, one core each.
-    progress(done, total) counts cars.
+    next index takes its place.
+
+    Args:
+        folder: is created if it is not there.
+        count: how many cars, at least 1.
+        seed: of the set.
+        workers: cars that are solved at a time, one core each.
+        progress: is called with the number of cars that are made, and `count`.
+        settings: of the flow.
+
+    Raises:
+        ValueError: a number is below 1, OpenFOAM is missing, or the folder holds other cars.
     """
     if count < 1 or workers < 1:
         raise ValueError(f"count and workers must be at least 1, got {count} and {workers}")

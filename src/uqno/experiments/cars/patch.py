@@ -87,11 +87,19 @@ def _polygon(corners: Reals) -> tuple[Reals, Reals]:
 
 
 def at_vertices(patch: Patch, values: Reals, body: Surface) -> Reals:
-    """A field of the patch (f) at the vertices (n) of the body whose left half the patch covers.
+    """A field of a patch at the vertices of the body whose left half the patch covers.
 
     A plane through the values of the nearest faces, in the tangent plane of the vertex: least
     squares, weighted by nearness and by how much a face looks the way the vertex does, so that the
-    roof does not blur into the base. Never outside the neighbours' values.
+    roof does not blur into the base. The answer is never outside the neighbours' values.
+
+    Args:
+        patch: f faces.
+        values: of the field at the faces, (f,).
+        body: n vertices.
+
+    Returns:
+        (n,).
     """
     centres, vectors = patch.centres, patch.area_vectors
     flip = np.array([1.0, -1.0, 1.0])

@@ -36,8 +36,13 @@ HOW = "make it with: uqno data cars --cars 611 --workers 2 --out data/cars --pac
 class CarSet:
     """Cars with the pressure on them.
 
-    parameters: (cars, len(names())); pressure: (cars, 3586) in Pa; indices: (cars,) of the seed
-    provenance: settings of the flow, versions, and the solver's report on each car, by index
+    Args:
+        parameters: of the shapes, (cars, len(names())).
+        pressure: at the vertices, (cars, 3586) in Pa.
+        indices: of the cars in the set of their seed, (cars,).
+        seed: of the set.
+        dynamic_pressure: ½ ρ U² in Pa.
+        provenance: settings of the flow, versions, and the solver's report on each car, by index.
     """
 
     parameters: NDArray[np.float32]
@@ -66,7 +71,15 @@ class CarSet:
         cache: Path | None = None,
         stream: Stream | None = None,
     ) -> SurfaceSamples:
-        """All cars as samples for GINO, in order; see `SurfaceSamples`."""
+        """All cars as samples for GINO, in order.
+
+        Args:
+            measure: "points" counts vertices alike, as the paper does; "area" by their area.
+            latent: the shape of the operator's latent grid; None leaves out the signed distance.
+            domain: the box that the latent grid fills.
+            cache: a folder that stores signed distances and ideal flows.
+            stream: where the ideal flow goes; None leaves it out.
+        """
         return SurfaceSamples(
             self.surface,
             self.pressure,
@@ -80,7 +93,19 @@ class CarSet:
 
 
 def pack(folder: str | os.PathLike[str], file: str | os.PathLike[str], count: int) -> CarSet:
-    """The first `count` accepted cars of a generated folder in one file, which is read back."""
+    """Put the first accepted cars of a generated folder into one file.
+
+    Args:
+        folder: of `generate_cars`.
+        file: the .npz file to write.
+        count: how many cars.
+
+    Returns:
+        The cars, read back from the file.
+
+    Raises:
+        ValueError: not all of these cars are made.
+    """
     source = Folder.open(Path(folder))
     chosen = source.accepted(count)
     cars = [source.read(index) for index in chosen]

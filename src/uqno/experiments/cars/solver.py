@@ -43,7 +43,12 @@ class CarFailed(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """pressure: (3586,) in Pa at the vertices; report: how it was found, JSON-able."""
+    """The flow around one car.
+
+    Args:
+        pressure: at the vertices, (3586,) in Pa.
+        report: how it was computed, as JSON-able values.
+    """
 
     pressure: Reals
     report: dict[str, Any]
@@ -67,10 +72,17 @@ def find_openfoam() -> Path:
 
 
 def solve(shape: Shape, settings: Flow, folder: Path, stop: Event | None = None) -> Solution:
-    """The mean pressure on a car, in the empty or missing `folder`, which keeps the case.
+    """Compute the mean pressure on a car.
 
-    Raises `CarFailed` if a tool fails or the flow is not credible, `InterruptedError` once `stop`
-    is set.
+    Args:
+        shape: of the car.
+        settings: of the flow.
+        folder: empty or not there yet; the case stays in it.
+        stop: once it is set, the work is given up.
+
+    Raises:
+        CarFailed: a tool fails, or the flow is not credible.
+        InterruptedError: `stop` was set.
     """
     write_case(folder, shape, settings)
     seconds = {tool[0]: run_tool(tool, folder, stop) for tool in TOOLS}
@@ -105,7 +117,20 @@ def _read(shape: Shape, settings: Flow, folder: Path, seconds: dict[str, float])
 
 
 def run_tool(command: tuple[str, ...], folder: Path, stop: Event | None = None) -> float:
-    """Run one of OpenFOAM's tools on the case in `folder`; the seconds that it took."""
+    """Run one of OpenFOAM's tools on a case.
+
+    Args:
+        command: the tool and its arguments.
+        folder: of the case; what the tool prints is written there.
+        stop: once it is set, the tool is stopped.
+
+    Returns:
+        The seconds that it took.
+
+    Raises:
+        CarFailed: the tool failed or took too long.
+        InterruptedError: it was stopped.
+    """
     environment = {
         **os.environ,
         "WM_PROJECT_DIR": str(find_openfoam()),

@@ -18,8 +18,9 @@ from torch.utils.data import Subset
 from uqno.data.readers.shapenet import ShapeNetCars, read_shapenet
 from uqno.data.surfaces import SurfaceSamples, domain_of
 from uqno.experiments.cars import CarSet, load
+from uqno.experiments.cars.description import CarDescription
 from uqno.experiments.cars.paper import PAPER
-from uqno.experiments.cars.settings import PRESETS, CarSettings
+from uqno.experiments.cars.settings import CarSettings
 from uqno.experiments.cars.shapes import DOMAIN
 from uqno.experiments.cars.shipped import SHIPPED
 from uqno.experiments.jobs import Job, Kind, Workers, seconds, share_cores
@@ -46,8 +47,11 @@ MIDDLE, UPWARD = 0.01, 0.1
 class Cars:
     """A set of cars, whoever made it.
 
-    first: so many of it are to be trained on before others, as ShapeNet-Car's train.txt says
-    axes: along the car, to its side, up; box: contains all cars and their mirror images
+    Args:
+        source: has their surfaces and the pressure on them.
+        first: so many of them are to be trained on before others, as ShapeNet-Car's train.txt says.
+        axes: along the car, to its side, up.
+        box: contains all cars and their mirror images.
     """
 
     source: CarSet | ShapeNetCars
@@ -126,7 +130,12 @@ def axes_of(bodies: Sequence[Surface]) -> tuple[int, int, int]:
 
 
 class Prepared:
-    """Samples with their neighbours, found when first asked for and kept in memory."""
+    """Samples with their neighbours, computed when first asked for and stored in memory.
+
+    Args:
+        samples: the cars.
+        grid: the latent grid whose neighbours are computed.
+    """
 
     def __init__(self, samples: SurfaceSamples, grid: LatentGrid) -> None:
         self.samples, self.grid = samples, grid
@@ -158,21 +167,14 @@ class WithoutFeatures:
 
 
 @dataclass(frozen=True)
-class CarTask(Task):
+class CarTask(CarDescription, Task):
     """Cars in an order drawn by the seed: the first to train on, the next to calibrate, to test."""
 
     settings: CarSettings
     folder: Path
     data: Path | None
 
-    name: ClassVar[str] = "cars"
-    title: ClassVar[str] = "Cars: from the shape of a car to the pressure on its surface."
-    settings_type = CarSettings
-    presets = PRESETS
-    data_help = (
-        "A file of cars (uqno data cars --pack), or a folder of ShapeNet-Car.",
-        "the set that comes with uqno",
-    )
+    name: ClassVar[str] = CarDescription.name
 
     def __post_init__(self) -> None:
         s, there = self.settings, len(self.cars)

@@ -26,12 +26,31 @@ MODES = 421
 
 
 def nodes(resolution: int) -> Reals:
-    """x_j = j / (N − 1), j < N: (resolution,) coordinates of a side, both ends included."""
+    """x_j = j / (N − 1), j < N: the coordinates of a side, both ends included.
+
+    Args:
+        resolution: N, the number of nodes.
+
+    Returns:
+        (resolution,).
+    """
     return np.linspace(0.0, 1.0, resolution)
 
 
 def standard_normals(seed: int, index: int, modes: int = MODES) -> Reals:
-    """ξ: the (modes, modes) numbers that define function `index` of the set `seed`."""
+    """ξ: the normal numbers that define one function.
+
+    Args:
+        seed: the one of the set.
+        index: of the function in the set.
+        modes: K, the number of modes in each direction.
+
+    Returns:
+        (modes, modes).
+
+    Raises:
+        ValueError: seed or index is negative.
+    """
     if seed < 0 or index < 0:
         raise ValueError(
             f"seed and index must be at least 0, got seed={seed} and index={index}: "
@@ -44,9 +63,19 @@ def standard_normals(seed: int, index: int, modes: int = MODES) -> Reals:
 def standard_deviations(
     tau: float = 3.0, s: float = 2.0, modes: int = MODES, mean_free: bool = False
 ) -> Reals:
-    """λ_kl^{−s/2} w_k w_l: the (modes, modes) amplitudes of cos(kπx) cos(lπy).
+    """λ_kl^{−s/2} w_k w_l: the amplitudes of cos(kπx) cos(lπy).
 
-    `mean_free` leaves out the constant mode, as the generator of the published Darcy data does.
+    Args:
+        tau: τ, positive unless `mean_free`.
+        s: the power, above 1.
+        modes: K, the number of modes in each direction.
+        mean_free: leaves out the constant mode, as the generator of the published Darcy data does.
+
+    Returns:
+        (modes, modes).
+
+    Raises:
+        ValueError: τ or s is out of its bounds.
     """
     if s <= 1:
         raise ValueError(
@@ -66,7 +95,15 @@ def standard_deviations(
 def cosine_series(coefficients: Reals, resolution: int) -> Reals:
     """Σ_kl c_kl cos(kπx_i) cos(lπx_j) on the node grid.
 
-    coefficients: (..., K, K), any K; returns (..., resolution, resolution).
+    Args:
+        coefficients: c, (..., K, K), with any K.
+        resolution: nodes a side, at least 2.
+
+    Returns:
+        (..., resolution, resolution).
+
+    Raises:
+        ValueError: the resolution is below 2.
     """
     if resolution < 2:
         raise ValueError(
@@ -104,8 +141,20 @@ def gaussian_fields(
 ) -> Reals:
     """g_i ~ N(0, (−Δ + τ²)^−s) on the unit square with Neumann boundary.
 
-    Returns (len(indices), resolution, resolution). Function i depends on (seed, i) alone, and
-    the same function at another resolution has the same values at the shared nodes:
+    Function i depends on (seed, i) alone, and the same function at another resolution has the same
+    values at the shared nodes.
+
+    Args:
+        seed: the one of the set.
+        indices: i of each function.
+        resolution: nodes a side, at least 2.
+        tau: τ, positive unless `mean_free`.
+        s: the power, above 1.
+        modes: K, the number of modes in each direction.
+        mean_free: leaves out the constant mode.
+
+    Returns:
+        (len(indices), resolution, resolution).
 
     >>> fine = gaussian_fields(seed=0, indices=[5], resolution=85)
     >>> coarse = gaussian_fields(seed=0, indices=[4, 5], resolution=43)[1:]

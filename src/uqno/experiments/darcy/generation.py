@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from uqno.data.store import FunctionStore
 from uqno.experiments.darcy.fields import MODES, gaussian_fields
+from uqno.experiments.darcy.settings import COEFFICIENTS
 from uqno.experiments.darcy.solver import lognormal, solve, two_valued
 from uqno.experiments.jobs import Job, Workers
 
@@ -29,9 +30,6 @@ log = logging.getLogger(__name__)
 
 # Raise it whenever the same recipe would give other functions than before.
 RECIPE_VERSION = 1
-
-COEFFICIENTS = ("lognormal", "two-valued")
-"""The laws of the permeability a."""
 
 Advance = Callable[[int, int], None]
 """(how many are made, of how many)."""
@@ -41,21 +39,39 @@ Advance = Callable[[int, int], None]
 class Recipe:
     """All that decides function i: a from N(0, (−Δ + τ²)^−s) and −∇·(a∇u) = f, u = 0 outside.
 
-    `mean_free` fields, the values 12 and 3 and `scale` are those of the published data set.
+    The defaults of `mean_free`, `high`, `low` and `scale` are those of the published data set.
+
+    Args:
+        seed: the one of the set.
+        resolution: nodes a side of the grid on which the equation is solved.
+        keep: nodes a side of the grids that are stored, each among those of `resolution`.
+        coefficient: "two-valued" or "lognormal".
+        high: the larger value of the two-valued coefficient.
+        low: the smaller one.
+        scale: of the lognormal coefficient, a = exp(scale · field).
+        tau: τ.
+        s: the power in the law of the field.
+        mean_free: whether the field has no constant mode.
+        modes: of the field in each direction.
+        source: f.
+        tolerance: of the solver.
+
+    Raises:
+        ValueError: the coefficient is not known, or a grid is not part of the one solved on.
     """
 
     seed: int = 0
     resolution: int = 421
     keep: tuple[int, ...] = (43, 85, 421)
-    coefficient: str = "two-valued"  # or "lognormal"
-    high: float = 12.0  # of the two-valued coefficient
+    coefficient: str = "two-valued"
+    high: float = 12.0
     low: float = 3.0
-    scale: float = 3.0  # of the lognormal one: a = exp(scale · field)
+    scale: float = 3.0
     tau: float = 3.0
     s: float = 2.0
     mean_free: bool = True
     modes: int = MODES
-    source: float = 1.0  # f
+    source: float = 1.0
     tolerance: float = 1e-8
 
     def __post_init__(self) -> None:
@@ -121,12 +137,21 @@ def generate(
 ) -> FunctionStore:
     """Make functions 0 … count − 1 of `recipe` in the store at `path`; goes on where it stopped.
 
-    part: the functions to make now, all by default; its ends must be ends of chunks. Two machines
-    make range(0, 800) and range(800, 1600) of the same store and copy one over the other.
-    chunk: functions a file, chosen when the store is begun.
-    workers: processes; 1 works in this one. A script that asks for more must guard its entry with
-    `if __name__ == "__main__":`, as with all of Python's process pools.
-    progress(done, total) counts functions of the part.
+    Args:
+        path: the store, a .zarr folder; it is created if it is not there.
+        recipe: decides the functions.
+        count: how many functions the store has.
+        part: the functions to make now, all by default; its ends must be ends of chunks. Two
+            machines make range(0, 800) and range(800, 1600) of the same store and copy one over
+            the other.
+        workers: processes; 1 works in this one. A script that asks for more must guard its entry
+            with `if __name__ == "__main__":`, as with all of Python's process pools.
+        chunk: functions a file, chosen when the store is begun.
+        progress: is called with the functions of the part that are made, and their number.
+
+    Raises:
+        ValueError: a number is below 1, `part` does not fit the chunks, or the store holds
+            functions of another recipe.
     """
     if count < 1 or chunk < 1 or workers < 1:
         raise ValueError(

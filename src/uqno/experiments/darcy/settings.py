@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from uqno.experiments.darcy.generation import COEFFICIENTS
 from uqno.experiments.settings import FEWER_METHODS, Settings, bounded
+
+COEFFICIENTS = ("lognormal", "two-valued")
+"""The laws of the permeability."""
 
 
 @dataclass(frozen=True, kw_only=True)

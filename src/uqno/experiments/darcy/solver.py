@@ -34,20 +34,43 @@ BLOCK_NODES = 2**15
 
 @dataclass(frozen=True)
 class Solution:
-    """What the solver did: the solutions and the work and accuracy of each."""
+    """What the solver did: the solutions and the work and accuracy of each.
 
-    u: Reals  # (batch, N, N), 0 on the boundary
-    iterations: NDArray[np.int64]  # (batch,)
-    residual: Reals  # (batch,) ‖f − A u‖ / ‖f‖, computed from u itself
+    Args:
+        u: (batch, N, N), 0 on the boundary.
+        iterations: (batch,).
+        residual: ‖f − A u‖ / ‖f‖, computed from u itself, (batch,).
+    """
+
+    u: Reals
+    iterations: NDArray[np.int64]
+    residual: Reals
 
 
 def two_valued(field: ArrayLike, high: float = 12.0, low: float = 3.0) -> Reals:
-    """a = high where the field is ≥ 0, else low; any shape."""
+    """a = high where the field is ≥ 0, else low.
+
+    Args:
+        field: of any shape.
+        high: the value where it is at least 0.
+        low: the value where it is negative.
+
+    Returns:
+        a, of the shape of the field.
+    """
     return np.where(np.asarray(field) >= 0, high, low)
 
 
 def lognormal(field: ArrayLike, scale: float = 3.0) -> Reals:
-    """a = exp(scale · field); any shape. scale = τ^(s−1) = 3 is the published generator's."""
+    """a = exp(scale · field).
+
+    Args:
+        field: of any shape.
+        scale: τ^(s−1) = 3 is the one of the published generator.
+
+    Returns:
+        a, of the shape of the field.
+    """
     coefficient: Reals = np.exp(scale * np.asarray(field, dtype=np.float64))
     return coefficient
 
@@ -55,9 +78,18 @@ def lognormal(field: ArrayLike, scale: float = 3.0) -> Reals:
 def solve(a: ArrayLike, f: ArrayLike = 1.0, tolerance: float = 1e-8) -> Reals:
     """u with −∇·(a∇u) = f and u = 0 on the boundary, to ‖f − A u‖ ≤ tolerance · ‖f‖.
 
-    a: (batch, N, N) positive values at the nodes; f: a number, (N, N) or (batch, N, N).
-    Returns u: (batch, N, N) float64. Each function is solved by itself: the result does not
-    depend on the others in the batch.
+    Each function is solved by itself: the result does not depend on the others in the batch.
+
+    Args:
+        a: (batch, N, N) positive values at the nodes, boundary included, N ≥ 3.
+        f: a number, (N, N) or (batch, N, N).
+        tolerance: in [1e-12, 1).
+
+    Returns:
+        u, (batch, N, N) in double precision.
+
+    Raises:
+        ValueError: a shape or a value is out of its bounds.
 
     >>> u = solve(np.ones((1, 65, 65)))
     >>> f"{u.max():.4f}"  # the torsion of a square: 0.07367 in the continuum
@@ -67,7 +99,16 @@ def solve(a: ArrayLike, f: ArrayLike = 1.0, tolerance: float = 1e-8) -> Reals:
 
 
 def solve_with_report(a: ArrayLike, f: ArrayLike = 1.0, tolerance: float = 1e-8) -> Solution:
-    """`solve`, together with the iterations and the residual of each function."""
+    """`solve`, together with the iterations and the residual of each function.
+
+    Args:
+        a: as for `solve`.
+        f: as for `solve`.
+        tolerance: as for `solve`.
+
+    Raises:
+        ValueError: a shape or a value is out of its bounds.
+    """
     coefficient = _checked_coefficient(a)
     batch, n = coefficient.shape[:2]
     source = np.asarray(f, dtype=np.float64)

@@ -13,9 +13,10 @@ from torch import Tensor
 
 from uqno.data import GridSamples
 from uqno.data.store import FunctionStore
+from uqno.experiments.darcy.description import DarcyDescription
 from uqno.experiments.darcy.generation import Recipe, generate
 from uqno.experiments.darcy.paper import PAPER
-from uqno.experiments.darcy.settings import PRESETS, DarcySettings
+from uqno.experiments.darcy.settings import DarcySettings
 from uqno.experiments.jobs import seconds
 from uqno.experiments.results import Quoted
 from uqno.experiments.scene import Domain, Scene, grid_scene
@@ -28,19 +29,14 @@ DATA = Path("data")
 
 
 @dataclass(frozen=True)
-class DarcyTask(Task):
+class DarcyTask(DarcyDescription, Task):
     """Functions are independent draws of a seed, so ranges of them are a random split."""
 
     settings: DarcySettings
     folder: Path
     data: Path | None
 
-    name: ClassVar[str] = "darcy"
-    title: ClassVar[str] = (
-        "Darcy flow on the unit square: from the permeability a to the pressure u."
-    )
-    settings_type = DarcySettings
-    presets = PRESETS
+    name: ClassVar[str] = DarcyDescription.name
 
     @property
     def quoted(self) -> tuple[Quoted, ...]:
