@@ -21,7 +21,7 @@ from uqno.experiments.exploring import (
 from uqno.experiments.packing import Shelf, packed, unpacked
 from uqno.experiments.runs import reopen
 from uqno.experiments.scene import thinning
-from uqno.experiments.settings import ALL_METHODS
+from uqno.experiments.settings import PUBLISHED_METHODS
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +133,7 @@ def test_it_is_written_whole_and_read_again(tmp_path):
     run = SimulatedRun(tmp_path)
     path = write_explorer(run, lambda *said: told.append(said), count=3)
     assert [f.name for f in tmp_path.iterdir()] == ["explorer.json"]
-    assert told[-1][1:] == (3 * len(ALL_METHODS) - 1, 3 * len(ALL_METHODS))
+    assert told[-1][1:] == (3 * len(PUBLISHED_METHODS) - 1, 3 * len(PUBLISHED_METHODS))
     found = read_explorer(path)
     assert found is not None
     assert len(found["functions"]) == 3
