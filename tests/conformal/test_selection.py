@@ -77,7 +77,7 @@ def test_what_the_fast_way_leaves_to_the_slow_one(error, uncertainty):
 @pytest.mark.parametrize("types", [("f4", "f4"), ("f4", "f8"), ("f8", "f4")])
 def test_later_functions_are_worked_on_in_the_buffers_of_the_first(types):
     """Ratios in the wider type and two masks; beyond them, less than a byte a point."""
-    m = 4 * LARGE
+    m = 16 * LARGE
     error, uncertainty = (x.astype(t) for x, t in zip(functions("f8", m), types, strict=True))
     expected = np.sort(error.astype(np.float64) / uncertainty)
     scratch = Scratch()
