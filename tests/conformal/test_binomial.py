@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.conformal import reference
+from uqno.conformal import binomial
 from uqno.conformal.binomial import (
     EXACT_TRIALS,
     lower_tail,
@@ -56,6 +57,9 @@ def test_tails_of_arrays():
         lower = [float(1 - reference.tail(int(i), 7, p)) for i in k]
         np.testing.assert_allclose(upper_tail(k, 7, float(p)), upper, rtol=1e-12)
         np.testing.assert_allclose(lower_tail(k, 7, float(1 - p)), lower, rtol=1e-12)
+        for narrow in (np.uint8, np.float32):
+            np.testing.assert_array_equal(upper_tail(narrow(k), 300, 0.1), upper_tail(k, 300, 0.1))
+            np.testing.assert_array_equal(lower_tail(narrow(k), 300, 0.1), lower_tail(k, 300, 0.1))
     assert lower_tail([1], 2, 0.5).dtype == np.float64
     assert isinstance(upper_tail(1, 2, 0.5), np.ndarray)
 
@@ -72,3 +76,33 @@ def test_smallest_count_against_every_count(p):
         for bound in {*tails.values(), *(t - HAIR for t in tails.values()), Fraction(1, 2)}:
             expected = next((k for k, tail in tails.items() if tail <= bound), None)
             assert smallest_count(trials, p, bound) == expected, (trials, bound)
+
+
+def test_tails_near_zero_and_one_keep_their_digits():
+    """With so many trials that no tie is settled in integers: the small side is compared."""
+    trials = EXACT_TRIALS + 1
+    p = Fraction(1, 100)
+    tail = float(upper_tail(80, trials, 0.01))
+    assert 0 < tail < 1e-20
+    for factor in (Fraction(9, 10), Fraction(11, 10)):
+        assert tail_at_most(80, trials, p, Fraction(tail) * factor) is (factor > 1)
+        # P[Bin(n, 1 − p) ≥ n + 1 − k] = 1 − P[Bin(n, p) ≥ k]
+        bound = 1 - Fraction(tail) * factor
+        assert tail_at_most(trials + 1 - 80, trials, 1 - p, bound) is (factor < 1)
+
+
+def test_a_bound_of_one_holds_where_the_rest_underflows():
+    assert tail_at_most(1, EXACT_TRIALS + 1, 1 - Fraction(1, 10**6), Fraction(1))
+    assert not tail_at_most(EXACT_TRIALS + 1, EXACT_TRIALS + 1, Fraction(1, 10**6), Fraction(0))
+
+
+def test_only_counts_that_have_a_tail_are_asked_for(monkeypatch):
+    for fits in (True, False):
+        asked = []
+        monkeypatch.setattr(
+            binomial, "tail_at_most", lambda k, *_, a=asked, f=fits: a.append(k) or f
+        )
+        for trials in range(9):
+            assert smallest_count(trials, HAIR, HAIR) == (1 if fits and trials else None)
+            assert all(1 <= k <= trials for k in asked)
+            asked.clear()

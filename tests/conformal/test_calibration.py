@@ -509,6 +509,20 @@ def test_ratios_are_sorted_once_for_several_guarantees(monkeypatch):
     assert len(sorts) == 2
 
 
+@pytest.mark.parametrize("rules", [1, 2, 3])
+def test_ratios_are_sorted_beforehand_for_several_guarantees_alone(monkeypatch, rules):
+    from uqno.conformal.scores import Block
+
+    asked = []
+    expect = Block.expect
+    monkeypatch.setattr(
+        Block, "expect", lambda self, k: asked.append(k.tolist()) or expect(self, k)
+    )
+    alphas = (0.1, 0.2, 0.4)[:rules]
+    calibrate_all(*functions(14, m=40), [guarantees.Fraction(alpha, 0.2) for alpha in alphas])
+    assert asked == {1: [], 2: [[32, 36]], 3: [[24, 32, 36]]}[rules]
+
+
 def test_streams_have_their_own_uncertainty_and_weights():
     error, uncertainty = functions(15)
     triples = [(e, E, None) for e, E in zip(error, uncertainty, strict=True)]
@@ -645,8 +659,14 @@ def asked(**changes):
         (tampered(scores=[-1.0] * 60), "60 numbers ≥ 0"),
         (tampered(scores=[1.0] * 59), r"have shape \(59,\), expected 60 numbers"),
         (tampered(details=3), "details = 3 in the calibration must be an object"),
-        (tampered(details={"edges": "abc"}), "details in the calibration must be arrays"),
-        (tampered(details={"edges": {"a": 1}}), "details in the calibration must be arrays"),
+        (
+            tampered(details={"edges": "abc"}),
+            "^details in the calibration must be arrays of numbers$",
+        ),
+        (
+            tampered(details={"edges": {"a": 1}}),
+            "^details in the calibration must be arrays of numbers$",
+        ),
         (tampered(format="remove"), "expected JSON with format = 'uqno.calibration'"),
         (tampered(version="remove"), "format version None, this uqno reads 2"),
     ],

@@ -122,6 +122,7 @@ def test_remedies_in_words_are_below_one_and_two_functions_are_the_least():
     share = float(told.split("alpha of at least ")[1].split(",")[0].rstrip("."))
     assert plan(share, 0.091, 10, 1, "iid").feasible
     assert not plan(0.1, 0.6, 1, 10).feasible
+    assert plan(0.1, 0.6, 1, 10).ranks is None
     assert plan(0.1, 0.6, 1, 10).smallest["functions"] == 2
     with pytest.raises(ValueError, match="at most 10"):
         plan(0.1, 0.1, 100, 10**30, "iid")

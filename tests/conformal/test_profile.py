@@ -398,3 +398,33 @@ def test_one_profile_with_areas_is_concatenated_too():
     held = with_areas(count=2)
     assert_alike(concatenate([held]), held)
     assert concatenate([held]).area.points == 400
+
+
+def test_a_scale_just_below_a_kept_ratio_does_not_cover_it():
+    """Though the place between the two kept ratios rounds to 1."""
+    ulp = 2.0**-52
+    error = np.array([ulp / 2, 0.1, 0.2, 0.3, 1 + 3 * ulp, 2, 3, 4, 5, 6])
+    held = profile(error, np.ones(10), [1, 5, 10])
+    lam = 1 + 2 * ulp
+    assert (lam - error[0]) / (error[4] - error[0]) == 1.0
+    np.testing.assert_array_equal(held.coverage([lam, error[4]]), [[0.4, 0.5]])
+
+
+def test_small_errors_of_scalars_do_not_vanish():
+    held = profile(np.full(4, -1e-200), np.ones(4), [1, 2, 3, 4])
+    assert held.mean_error[0] == 1e-200
+
+
+def test_unsigned_ranks_that_fall_are_refused():
+    with pytest.raises(ValueError, match="rise from 1 to 4"):
+        profile(np.ones(4), np.ones(4), np.array([1, 3, 2, 4], np.uint8))
+
+
+def test_areas_are_added_up_in_float64():
+    error, uncertainty = (x[0] for x in functions(400, count=1))
+    areas = np.random.default_rng(6).random(400).astype(np.float32)
+    single, double = (
+        profile(error, uncertainty, profile_ranks(400), x, (0.1,)).area.covered
+        for x in (areas, areas.astype(np.float64))
+    )
+    np.testing.assert_array_equal(single, double)

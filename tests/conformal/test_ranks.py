@@ -275,6 +275,31 @@ def test_feasible_at_the_boundary_of_independent_points():
     assert function_rank_iid(1, 18, 1, request) == 18
     for n, j in ((19, 18), (18, 18)):
         assert function_rank_iid(1, n, 1, request) == j
+    below = Request.of(0.5, exact(0.2) - Fraction(1, 10**15), "iid")
+    assert function_rank_iid(1, 9, 1, below) is None
+    assert function_rank_iid(1, 19, 1, below) == 19
+
+
+def test_many_functions_where_floats_leave_several_numbers_of_misses_open():
+    request = Request.of(0.5, 0.5, "iid")  # δ (1 − β) = 1/4
+    for n in range(10**11, 10**11 + 16):
+        assert function_rank_iid(1, n, 1, request) == n + 1 - (n + 1) // 4
+
+
+def test_feasible_asks_the_most_cautious_rank_and_chooses_no_pair():
+    assert feasible(100, 50, Request.of(0.1, 0.1, "iid"))
+    assert default_ranks.cache_info().misses == 0
+
+
+def test_the_precision_of_the_callers_decimals_does_not_matter():
+    request = Request.of(0.2, 0.1, "hoeffding")
+    t, pair = hoeffding_t(500, request), hoeffding_recipe(100, 500, request)
+    level = ranks._hoeffding_level(t, 500, request)
+    for digits in (3, 100):
+        with localcontext(prec=digits):
+            assert hoeffding_t(500, request) == t
+            assert ranks._hoeffding_level(t, 500, request) == level
+            assert hoeffding_recipe(100, 500, request) == pair
 
 
 @pytest.mark.parametrize("confidence", [None, 0.9])
@@ -323,6 +348,9 @@ def test_hoeffding_by_the_formula():
         (999, 600, 0.5, 0.9, "iid", 0.5),
         (60, 90, 0.4, 0.4, "iid", 0.8),
         (60, 90, 0.4, 0.4, "hoeffding", None),
+        (200, 1500, 0.4, 0.4, "hoeffding", None),  # many candidates, of which none is spared
+        (999, 1999, 0.5, 0.02, "iid", None),  # exactly 10 misses at the middle rank
+        (999, 1999, 0.5, exact("0.02") - Fraction(1, 10**17), "iid", None),  # a hair too few
         (60, 30, 0.4, 0.4, "grid", None),
         (3, 30, 0.1, 0.01, "iid", None),
     ],
@@ -343,6 +371,14 @@ def test_the_frontier_names_what_is_wrong():
         frontier(0, 10, 0.1, 0.1)
     with pytest.raises(ValueError, match="points = 0 must"):
         frontier(10, 0, 0.1, 0.1)
+    with pytest.raises(ValueError, match=r"^alpha = 0 must lie .* any alpha below 1/m"):
+        frontier(10, 10, 0, 0.1)
+    with pytest.raises(ValueError, match=r"^alpha = 2 must lie .* example alpha=0.1"):
+        frontier(10, 10, 2, 0.1)
+    with pytest.raises(ValueError, match=r"^delta = 0 must lie .* example delta=0.1"):
+        frontier(10, 10, 0.1, 0)
+    with pytest.raises(ValueError, match=r"^confidence = 1 must lie .* example confidence=0.1"):
+        frontier(10, 10, 0.1, 0.1, confidence=1)
     assert frontier(20, 10, 0.3, 0.1) == frontier(20, 10, 0.3, 0.1, "iid")
     assert Request.of(0.3, 0.1).sampling == "grid"
 
@@ -385,6 +421,8 @@ def test_the_scale_to_expect_in_digits():
         variance = place * (1 - place) / stats.norm.pdf(z) ** 2 / (n + 2)
         wanted = q * np.exp(deviation * z + deviation**2 * variance / 2)
         assert expected_scale(k, j, m, n) == pytest.approx(wanted, rel=1e-10)
+        assert expected_scale(np.float32(k), j, m, n) == expected_scale(k, j, m, n)
+        assert expected_scale(k, np.float32(j), m, n) == expected_scale(k, j, m, n)
 
 
 def test_a_tie_with_confidence_is_settled_on_the_safe_side():
@@ -401,6 +439,15 @@ def test_the_coarse_pass_spares_most_exact_ones(monkeypatch):
     pairs = frontier(500, 20_000, 0.1, 0.1)
     assert max(calls[-len(pairs) :]) - min(calls[-len(pairs) :]) > 3 * len(pairs)
     assert len(calls) < len(pairs) + 60  # two bisections, then hardly one for each pair
+
+
+def test_candidates_are_spared_from_64_on_and_lie_between_the_ends():
+    request = Request.of(0.5, 0.02, "iid")
+    few = ranks._candidates_between(960, 1023, 999, 1999, request)
+    assert list(few) == list(range(960, 1024))
+    some = ranks._candidates_between(960, 1024, 999, 1999, request)
+    assert len(some) < 30
+    assert 960 <= min(some) <= max(some) <= 1024
 
 
 @pytest.mark.parametrize("confidence", [None, Fraction(9, 10), Fraction(1, 2)])

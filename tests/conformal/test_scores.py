@@ -100,6 +100,8 @@ def test_zero_radius():
     assert function_scores([large], [uncertainty], large.size - 6)[0] == np.inf
     zeros = np.where(uncertainty == 0, 0.0, large)
     assert function_scores([zeros], [uncertainty], 7)[0] == 0.0
+    single = ratios(np.array([1.0, 1.0], np.float32), np.array([3.0, 0.0], np.float32))
+    assert single.tolist() == [1 / 3, np.inf]  # in float64 too
 
 
 def test_streams_lists_and_arrays_agree():
@@ -274,6 +276,7 @@ def test_coverage_with_scales_in_several_chunks():
     assert coverage(iter([]), iter([]), 1.0).shape == (0,)
     with pytest.raises(ValueError, match="scale has 1 values"):
         coverage(iter([]), iter([]), [1.0])
+    assert coverage(iter([]), iter([]), []).shape == (0,)
     assert coverage(error, ones, 0.0).tolist() == [0.0] * 5
     with pytest.raises(ValueError, match=r"scale = \[\[1.0\]\] must be a number ≥ 0"):
         coverage(error, ones, [[1.0]])
@@ -316,9 +319,10 @@ def test_a_block_sorts_once_for_all_ranks_that_it_expects():
 
 def test_names_count_from_the_first_function_of_a_chunk():
     ones = np.ones((5, 2**15))
-    names = [list(block.names()) for block in blocks(Stream(ones, ones))]
+    each = list(blocks(Stream(ones, ones)))
     expected = [["function 0", "function 1"], ["function 2", "function 3"], ["function 4"]]
-    assert names == expected
+    assert [list(block.names()) for block in each] == expected
+    assert all(block.scratch is each[0].scratch for block in each)
 
 
 def test_a_subsample_is_drawn_by_seed_and_index():

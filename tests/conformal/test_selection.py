@@ -1,5 +1,6 @@
 """Selection among many points, sums without rounding, quantiles by weights: at their edges."""
 
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -73,6 +74,26 @@ def test_what_the_fast_way_leaves_to_the_slow_one(error, uncertainty):
     assert large_ratio(e, E, 100, Scratch()) is None
 
 
+@pytest.mark.parametrize("types", [("f4", "f4"), ("f4", "f8"), ("f8", "f4")])
+def test_later_functions_are_worked_on_in_the_buffers_of_the_first(types):
+    """Ratios in the wider type and two masks; beyond them, less than a byte a point."""
+    m = 16 * LARGE
+    error, uncertainty = (x.astype(t) for x, t in zip(functions("f8", m), types, strict=True))
+    expected = np.sort(error.astype(np.float64) / uncertainty)
+    scratch = Scratch()
+    large_ratio(error, uncertainty, m // 2, scratch)
+    wider, mask = np.result_type(*types), np.dtype(bool)
+    assert set(scratch.buffers) == {("ratio", wider), ("below", mask), ("between", mask)}
+    assert all(buffer.size == m for buffer in scratch.buffers.values())
+    peaks = []
+    for k in np.linspace(0.05, 0.95, 10) * m:
+        tracemalloc.start()
+        assert large_ratio(error, uncertainty, int(k), scratch) == expected[int(k) - 1]
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert max(peaks) < m / 2
+
+
 @pytest.mark.parametrize("law", ["uniform", "normal", "heavy"])
 def test_few_values_are_left_to_choose_from(law):
     """The two guesses of `_narrowed` do their work: no plain selection among all is needed."""
@@ -113,6 +134,10 @@ def test_the_first_guess_is_the_value_and_the_distance_of_neighbours():
         guess, step = selection._first_guess(values, place)
         assert abs(guess - place / m) <= 64 / m
         assert step == pytest.approx(1 / m, rel=0.01)
+    values = -np.log1p(-(np.arange(m) + 0.5) / m)  # ever further apart: 1 / (1 − share)
+    for share in (0.8, 0.9):
+        _, step = selection._first_guess(values, int(share * m))
+        assert step == pytest.approx(1 / (m * (1 - share)), rel=0.035)
 
 
 # --- weights ---------------------------------------------------------------------------------
@@ -151,6 +176,16 @@ def test_the_quantile_by_weights_at_other_shares():
     assert weighted_quantile(values, weights, Fraction(999_999, 10**6)) == 4
     for share, expected in (("0.25", 1), ("0.26", 2), ("0.75", 3), ("0.76", 4)):
         assert weighted_quantile(values, np.ones(4), Fraction(share)) == expected
+    many = np.random.default_rng(0).random(200)
+    alike = [weighted_quantile(many, np.ones(200), Fraction(k, 200)) for k in range(1, 201)]
+    assert alike == np.sort(many).tolist()
+
+
+def test_the_rounding_of_the_sum_counts_and_not_that_of_small_weights():
+    """The first weight is short by 1/4, which is less than 2⁻⁵² of the sum."""
+    weights = np.array([1.0, 1.0, 2.0**52])
+    share = Fraction(5, 4) / (2**52 + 2)
+    assert weighted_quantile(np.array([1.0, 2.0, 3.0]), weights, share) == 1
 
 
 def test_sums_of_many_weights_and_exponents():

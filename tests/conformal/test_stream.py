@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import uqno
-from uqno.conformal.stream import SLAB_BYTES, FunctionStream, Slabs, Stream
+from uqno.conformal.stream import SLAB_BYTES, FunctionStream, Slabs, Stream, is_array
 
 
 class Counting:
@@ -119,6 +119,7 @@ def firsts(stream):
 def test_small_functions_go_together():
     ones = np.ones((70_000, 2))
     assert firsts(Stream(ones, ones)) == [(0, 32768), (32768, 32768), (65536, 4464)]
+    assert firsts(Stream(ones[:, :1], ones[:, :1])) == [(0, 65536), (65536, 4464)]
     large = np.ones((3, 40_000))
     assert firsts(Stream(large, large)) == [(0, 1), (1, 1), (2, 1)]
     halves = np.ones((3, 2**15))
@@ -136,6 +137,11 @@ def test_a_chunk_is_flat_and_of_norms():
     (signed,) = Stream(-np.ones((2, 3), np.float32), np.ones((2, 3), np.float32)).chunks()
     np.testing.assert_array_equal(signed.error, -np.ones((2, 3)))
     assert signed.error.dtype == np.float32
+    (norms,) = Stream(-np.ones((2, 3, 1)), np.ones((2, 3))).chunks()
+    np.testing.assert_array_equal(norms.error, np.ones((2, 3)))
+    single = np.array([[[0.1, 0.3]]], np.float32)
+    (chunk,) = Stream(single, np.ones((1, 1), np.float32)).chunks()
+    assert chunk.error.item() == np.hypot(*single.ravel().astype(np.float64))
 
 
 def test_the_function_of_a_bad_vector_is_named():
@@ -157,8 +163,14 @@ def test_weights_of_a_chunk():
     for given in (weights[0], weights[0].tolist(), [1, 2]):
         (chunk,) = Stream(ones, ones, given).chunks()
         np.testing.assert_array_equal(chunk.weights, [[1, 2]] * 3)
-    chunks = list(Stream(iter(ones), iter(ones), iter(weights)).chunks())
-    np.testing.assert_array_equal([c.weights[0] for c in chunks], weights)
+    for errors in (list, iter):
+        for given in (weights, iter(weights)):
+            chunks = list(Stream(errors(ones), errors(ones), given).chunks())
+            np.testing.assert_array_equal([c.weights[0] for c in chunks], weights)
+    (chunk,) = Stream(ones[:, :1], ones[:, :1], [2.0]).chunks()
+    np.testing.assert_array_equal(chunk.weights, [[2]] * 3)
+    with pytest.raises(ValueError, match="got 1 of weights, 0 of uncertainty"):
+        list(Stream(iter([]), iter([]), iter(weights[:1])).chunks())
 
 
 def test_weights_of_an_object_array_of_functions():
@@ -226,6 +238,10 @@ def test_numbers_and_sizes_that_are_known():
     assert Stream(grid, iter(grid)).sizes is None
     assert Stream(grid, iter(grid)).number == 5
     assert Stream(grid, grid, np.ones((3, 4))).weighted
+    chunked = Counting(grid, 2)  # has a shape, but no len()
+    assert Stream(chunked, chunked).number == 5
+    del chunked.dtype
+    assert is_array(chunked)
     empty = FunctionStream([])
     assert (empty.number, empty.sizes, empty.weighted) == (None, None, False)
 
@@ -258,6 +274,8 @@ def test_how_many_rows_are_read_at_once():
     single = np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), (9, row // 8), (0, 0))
     assert Slabs(Counting(single, 9)).step == 8
     assert Slabs(Counting(np.zeros((9, 0)), 9)).step == 9
+    bytes_ = np.lib.stride_tricks.as_strided(np.zeros(1, np.uint8), (SLAB_BYTES, 1), (0, 0))
+    assert Slabs(Counting(bytes_, SLAB_BYTES)).step == SLAB_BYTES
     dask_like = Counting(np.zeros((9, 2)), 1)
     dask_like.chunks = ((2, 5, 2), (2,))
     assert Slabs(dask_like).step == 5

@@ -34,8 +34,8 @@ def tail_at_most(k: int, trials: int, p: Fraction, bound: Fraction) -> bool:
 
     Exact, or on the safe side ("no") in a near-tie.
     """
-    if bound <= 0 or bound >= 1:
-        return bound >= 1
+    if bound >= 1:
+        return True
     upper = float(upper_tail(k, trials, float(p)))
     if upper <= 0.5:
         tail, limit = upper, float(bound)

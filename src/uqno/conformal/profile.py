@@ -154,7 +154,7 @@ class Profile(Kept):
         Exact up to 300 points and at every kept rank. Between two of them the count is
         interpolated: off by less than their distance, at most a hundredth of the points.
         """
-        lam = np.atleast_1d(np.asarray(scale, dtype=np.float64))
+        lam = np.atleast_1d(scale)
         step = np.array([np.searchsorted(row, lam, side="right") for row in self.ratios])
         # Rank 0 at ratio 0 below, rank m + 1 at ∞ above.
         rank = np.concatenate([[0], self.ranks, [self.points + 1]])
@@ -171,7 +171,7 @@ class Profile(Kept):
         Exact at kept ranks (the points of a tie add nothing there). It is convex in λ, so the
         straight line between two of them is an upper bound.
         """
-        lam = np.atleast_1d(np.asarray(scale, dtype=np.float64))
+        lam = np.atleast_1d(scale)
         rows = zip(
             self.ratios, self.error_above, self.uncertainty_above, self.mean_error, strict=True
         )
@@ -224,7 +224,7 @@ def profile_ranks(points: int, ranks: Iterable[int] = ()) -> Integers:
     (229, array([177239, 177240, 177241]))
     """
     m = checks.count("points", points)
-    asked = np.array(sorted(set(ranks)), dtype=np.int64)
+    asked = np.array(sorted(set(ranks)))
     if asked.size:
         checks.point_rank(asked, m, "every function")
     if m <= ALL_RANKS:
@@ -330,7 +330,7 @@ def rank_correlation(x: Reals, y: Reals) -> float:
     """
     a, b = (rankdata(v) - (v.size + 1) / 2 for v in (x, y))
     norm = np.sqrt((a @ a) * (b @ b))
-    return float(a @ b / norm) if norm > 0 else float("nan")
+    return float(a @ b / norm) if norm > 0 else np.nan
 
 
 def _thinned_correlation(uncertainty: Reals, error: Reals) -> float:

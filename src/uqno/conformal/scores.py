@@ -78,8 +78,8 @@ class Block:
         """Sort the ratios once, from the lowest of these ranks upwards."""
         lowest = int(ranks.min()) - 1
         r = self.all_ratios()
-        r.partition(lowest, axis=1)
-        self._ordered = lowest, np.sort(r[:, lowest:], axis=1)
+        r.partition(lowest)
+        self._ordered = lowest, np.sort(r[:, lowest:])
 
     def scores(self, ranks: int | Integers) -> Reals:
         k = np.asarray(ranks)
@@ -95,7 +95,7 @@ class Block:
             if score is not None:
                 return np.array([score])
         r = self.all_ratios()
-        r.partition(int(k) - 1, axis=1)
+        r.partition(int(k) - 1)
         return r[:, int(k) - 1].copy()
 
     def weighted_scores(self, shares: Sequence[Fraction]) -> Reals:
@@ -111,12 +111,11 @@ class Block:
             ValueError: an error is not finite, or an uncertainty not finite and ≥ 0.
         """
         error, uncertainty = self._checked()
-        out = np.empty(uncertainty.shape)
         try:
             with np.errstate(divide="raise", invalid="raise", over="ignore"):
-                return np.divide(error, uncertainty, out=out, dtype=np.float64)
+                return np.divide(error, uncertainty, dtype=np.float64)
         except FloatingPointError:  # some uncertainty is zero
-            out.fill(np.inf)
+            out = np.full(uncertainty.shape, np.inf)
             np.divide(error, uncertainty, out=out, where=uncertainty > 0, dtype=np.float64)
             out[(uncertainty == 0) & (error == 0)] = 0
             return out
@@ -225,7 +224,7 @@ def coverage(error: Any, uncertainty: Any, scale: Any, weights: Any = None) -> R
         own = lam[first : first + len(block)] if lam.ndim else lam
         number = first + len(block)
         checks.scale_for_each(lam, number, at_least=True)
-        inside = block.all_ratios() <= own.reshape(-1, 1)
+        inside = block.all_ratios() <= own[..., np.newaxis]
         if block.chunk.weights is None:
             parts.append(np.asarray(np.count_nonzero(inside, axis=1) / block.points))
         else:

@@ -113,7 +113,7 @@ def _first_guess(values: Floats, place: int) -> tuple[np.floating[Any], float]:
     low = max(0, floor(share * sample.size - reach))
     high = min(sample.size - 1, ceil(share * sample.size + reach))
     step = float(sample[high] - sample[low]) * sample.size / (m * (high - low))
-    return sample[min(int(share * sample.size), sample.size - 1)], step
+    return sample[int(share * sample.size)], step
 
 
 # --- points with weights ----------------------------------------------------------------------

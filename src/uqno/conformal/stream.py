@@ -159,7 +159,7 @@ class Slabs:
         self.array = array
         self.step = _rows_at_once(array)
         self.first = 0
-        self.held: Array | None = None
+        self.held: Array = np.empty(0)
 
     def take(self, first: int, last: int) -> Any:
         """Rows `first` to `last` − 1; a later call begins where this one ended."""
@@ -167,12 +167,11 @@ class Slabs:
             return self.array[first:last]
         parts = []
         while first < last:
-            held = self.held
-            if held is None or first >= self.first + len(held):
+            if first >= self.first + len(self.held):
                 self.first = first
                 end = min(self.array.shape[0], (first // self.step + 1) * self.step)
-                held = self.held = np.asarray(self.array[first:end])
-            part = held[first - self.first : last - self.first]
+                self.held = np.asarray(self.array[first:end])
+            part = self.held[first - self.first : last - self.first]
             parts.append(part)
             first += len(part)
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
@@ -234,7 +233,7 @@ def _chunk(
         for i in np.flatnonzero(~np.isfinite(flat).all(axis=(1, 2))):
             checks.finite_error(f"function {first + i}", flat[i])
         # hypot neither overflows nor underflows where squares would.
-        error = np.hypot.reduce(flat, axis=-1, initial=0.0, dtype=np.float64)
+        error = np.hypot.reduce(flat, axis=-1, dtype=np.float64)
     else:
         error = error.reshape(n, points)
     checked = None

@@ -122,12 +122,57 @@ def test_a_collector_without_functions():
     assert Largest(weighted=True).evidence().weighted
 
 
+def test_a_collector_keeps_numbers_of_any_type():
+    collector = Largest()
+    collector.keep(np.array([[1.5, 2.5], [0.5, 1.0]], np.float32), np.int32(7))
+    collector.keep(np.array([[3, 4]]), 9)
+    evidence = collector.evidence()
+    np.testing.assert_array_equal(evidence.scores, [[1.5, 2.5], [0.5, 1.0], [3, 4]])
+    np.testing.assert_array_equal(evidence.sizes, [7, 7, 9])
+    assert (evidence.scores.dtype, evidence.sizes.dtype) == (np.float64, np.int64)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_an_iterator_of_too_few_functions_is_refused_for_every_rule(number):
+    said = "is empty" if number == 0 else "holds 1 function"
+    with pytest.raises(ValueError, match=said):
+        calibrate(iter([np.ones(3)] * number), iter([np.ones(3)] * number), guarantee=Worst())
+
+
+def test_details_of_a_rule_reach_the_calibration():
+    class Detailed(Worst):
+        def solve(self, evidence: Evidence) -> Solution:
+            return Solution(1.0, evidence.scores, details={"sizes": evidence.sizes * 1.0})
+
+    cal = calibrate(np.ones((4, 3)), np.ones((4, 3)), guarantee=Detailed())
+    np.testing.assert_array_equal(cal.details["sizes"], [3, 3, 3, 3])
+
+
+def test_the_facts_of_splits_are_those_of_one_set():
+    """Its number of functions, and their points where those are the same for all."""
+
+    class Curious(Worst):
+        def collector(self, facts: Facts) -> Collector:
+            told.append(facts)
+            return super().collector(facts)
+
+    told: list[Facts] = []
+    splits = [[0, 1, 2], [3, 1, 2]]
+    calibrate_splits(np.ones((4, 5)), np.ones((4, 5)), Curious(), splits)
+    ragged = [np.ones(5), np.ones(6), np.ones(7), np.ones(8)]
+    calibrate_splits(ragged, ragged, Curious(), splits)
+    calibrate_splits(iter(ragged), iter(ragged), Curious(), splits)
+    assert told == [Facts(3, (5, 5, 5), False), Facts(3, None, False), Facts(3, None, False)]
+
+
 def test_the_scale_is_the_jth_smallest_and_finite():
     scores = np.array([3.0, 1.0, np.inf, 2.0])
     assert [finite_scale(scores, j) for j in (1, 2, 3)] == [1, 2, 3]
     with pytest.raises(InfeasibleError, match="more than 0 of 4 functions have zero uncertainty"):
         finite_scale(scores, 4)
     np.testing.assert_array_equal(scores, [3.0, 1.0, np.inf, 2.0])
+    many = np.random.default_rng(0).random(200)
+    assert [finite_scale(many, j) for j in range(1, 201)] == np.sort(many).tolist()
 
 
 def test_shares_in_json():

@@ -24,3 +24,11 @@ def test_it_says_that_nothing_is_promised():
     planned = plan(functions=2, points=1, guarantee=Nothing())
     assert planned.feasible
     assert str(planned) == "Nothing is promised, whatever the functions."
+
+
+def test_it_takes_functions_of_one_point_and_weights():
+    cal = calibrate(ERROR[:, :1], np.ones((20, 1)), guarantee=Nothing())
+    np.testing.assert_array_equal(cal.scores, np.sort(np.abs(ERROR[:, 0])))
+    weighted = calibrate(ERROR, np.ones_like(ERROR), weights=np.ones(30), guarantee=Nothing())
+    assert weighted.weighted
+    assert not cal.weighted

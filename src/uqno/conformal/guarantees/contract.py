@@ -19,7 +19,7 @@ from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import isfinite
+from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -122,12 +122,12 @@ class ScoreCollector(Collector):
     def keep(self, scores: Reals, points: int) -> None:
         """Keep the scores of functions of so many points."""
         self.shape = scores.shape[1:]
-        self.values.frombytes(np.ascontiguousarray(scores, dtype=np.float64).tobytes())
-        self.sizes.frombytes(np.full(len(scores), points, dtype=np.int64).tobytes())
+        self.values.frombytes(np.asarray(scores, dtype=np.float64).tobytes())
+        self.sizes.extend([points] * len(scores))
 
     def evidence(self) -> Evidence:
-        scores = np.array(self.values).reshape(-1, *self.shape)
-        return Evidence(np.array(self.sizes, dtype=np.int64), scores, self.weighted)
+        scores = np.array(self.values).reshape(len(self.sizes), *self.shape)
+        return Evidence(np.array(self.sizes), scores, self.weighted)
 
 
 class Guarantee(ABC):
@@ -197,7 +197,7 @@ class Guarantee(ABC):
         try:
             return self.solve(evidence).scale
         except InfeasibleError:
-            return float("inf")
+            return inf
 
     def scale_for(self, calibration: Calibration, function: Mapping[str, Any]) -> float:
         """The scale for a new function, given its fields; by default the same for all."""
