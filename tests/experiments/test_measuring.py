@@ -9,8 +9,9 @@ import pytest
 from scipy.stats import binom
 
 from tests.experiments.simulated import profiles
-from uqno.conformal import calibrate, coverage, frontier
-from uqno.conformal.ranks import function_rank
+from uqno.conformal import calibrate, calibrate_splits, coverage, frontier
+from uqno.conformal.agreement import agreement, verdict
+from uqno.conformal.guarantees import Fraction
 from uqno.experiments import measuring
 from uqno.experiments.measuring import BEST_T, Measured, calibrated, exact_interval, raw
 
@@ -39,10 +40,7 @@ def naive(error, uncertainty, sampling, splits, ranks=None):
         e, E = error[test], uncertainty[test]
         covered = [coverage(e[i : i + 1], E[i : i + 1], lam)[0] for i in range(len(test))]
         scores = 2 * lam * E + 2 / ALPHA * np.maximum(0, e - lam * E)
-        found.append(
-            (lam, (lam * E).mean(), np.mean(np.array(covered) >= 1 - ALPHA), np.mean(covered),
-             scores.mean())
-        )  # fmt: skip
+        found.append((lam, (lam * E).mean(), np.mean(covered), scores.mean()))
     return np.array(found)
 
 
@@ -56,10 +54,8 @@ def test_all_numbers_agree_with_a_double_loop(data, sampling):
     assert found.scale_sd == pytest.approx(sd[0], rel=1e-9)
     assert found.bandwidth == pytest.approx(mean[1], rel=1e-12)
     assert found.bandwidth_sd == pytest.approx(sd[1], rel=1e-9)
-    assert found.calibration_percentage == pytest.approx(mean[2], abs=1e-12)
-    assert found.calibration_percentage_sd == pytest.approx(sd[2], abs=1e-12)
-    assert found.coverage == pytest.approx(mean[3], abs=1e-12)
-    assert found.interval_score == pytest.approx(mean[4], rel=1e-9)
+    assert found.coverage == pytest.approx(mean[2], abs=1e-12)
+    assert found.interval_score == pytest.approx(mean[3], rel=1e-9)
 
 
 def test_the_oracle_is_the_smallest_scale_that_reaches_the_target(data):
@@ -77,23 +73,58 @@ def test_the_oracle_is_the_smallest_scale_that_reaches_the_target(data):
     assert raw(held, ALPHA, DELTA).oracle_scale == pytest.approx(np.mean(scales), rel=0.2)
 
 
-def test_mean_percentage_over_all_splits_is_its_exact_law(monkeypatch):
-    """On the grid without ties: j / (n + 1), whatever the errors, over all C(9, 5) splits."""
+@pytest.mark.parametrize("sampling", ["grid", "iid"])
+def test_the_percentage_is_that_of_the_recorded_split(data, sampling):
+    error, uncertainty, held = data
+    found = calibrated(held, ALPHA, DELTA, sampling, calibration=N, splits=3)
+    cal = calibrate(error[:N], uncertainty[:N], ALPHA, DELTA, sampling)
+    covered = coverage(error[N:], uncertainty[N:], cal.scale)
+    failures = int((covered < 1 - ALPHA).sum())
+    tested = len(error) - N
+    assert found.failures == failures
+    assert found.calibration_percentage == pytest.approx(1 - failures / tested)
+    wanted = agreement(failures, tested, N, cal.ranks.function)
+    assert found.p_value == wanted.p_value
+    assert found.usual == (1 - wanted.usual[1] / tested, 1 - wanted.usual[0] / tested)
+    assert found.interval is None
+
+
+@pytest.mark.parametrize("seed", range(3, 7))
+def test_a_broken_model_gets_a_no(seed):
+    """Calibrated, then its uncertainty is rescaled by 0.8: a standard-size test set notices."""
+    rng = np.random.default_rng(seed)
+    uncertainty = rng.lognormal(size=(1500, 100))
+    scale = np.exp(0.3 * rng.normal(size=(1500, 1)))
+    error = scale * uncertainty * np.abs(rng.normal(size=uncertainty.shape))
+    whole = calibrated(profiles(error, uncertainty, []), 0.1, 0.02, calibration=500, splits=2)
+    assert verdict(whole.p_value) != "no"
+    broken = np.concatenate([uncertainty[:500], 0.8 * uncertainty[500:]])
+    noticed = calibrated(profiles(error, broken, []), 0.1, 0.02, calibration=500, splits=2)
+    assert verdict(noticed.p_value) == "no"
+    assert noticed.failures > whole.failures
+
+
+def test_scores_alone_give_the_same_of_what_follows_from_them(data):
+    held = data[2]
+    whole = calibrated(held, ALPHA, DELTA, calibration=N, splits=5)
+    part = calibrated(held, ALPHA, DELTA, calibration=N, splits=5, scores_only=True)
+    assert (part.bandwidth, part.p_value, part.usual) == (
+        whole.bandwidth,
+        whole.p_value,
+        whole.usual,
+    )
+    assert part.coverage is part.interval_score is part.rank_correlation is None
+
+
+def test_the_mean_percentage_over_all_splits_says_nothing():
+    """On the grid without ties it is j / (n + 1), whatever the errors, over all C(9, 5) splits."""
     error, uncertainty = fields_of(count=9, points=20)
     held = profiles(error, uncertainty, [])
     learn = np.array(list(combinations(range(9), 5)))
     test = np.array([[i for i in range(9) if i not in one] for one in learn])
-    monkeypatch.setattr(measuring, "random_splits", lambda *_: (learn, test))
-    found = calibrated(held, 0.1, 0.4, calibration=5)
-    assert found.ranks.function == 4
-    assert found.calibration_percentage == pytest.approx(4 / 6, abs=1e-12)
-
-
-def test_mean_percentage_over_random_splits_is_near_its_exact_law(data):
-    j = function_rank(N, 1 / 10)
-    found = calibrated(data[2], ALPHA, DELTA, calibration=N, splits=4000)
-    error = found.calibration_percentage_sd / np.sqrt(4000)
-    assert abs(found.calibration_percentage - j / (N + 1)) < 4 * error < 0.004
+    scales = calibrate_splits(held, None, Fraction(0.1, 0.4), learn)
+    covered = held.scores(18)[test] <= scales[:, np.newaxis]
+    assert covered.mean() == pytest.approx(4 / 6, abs=1e-12)
 
 
 def test_the_best_t_is_the_pair_with_the_smallest_bandwidth():

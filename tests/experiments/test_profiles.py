@@ -25,7 +25,7 @@ def test_what_is_no_profile_is_refused_by_name(tmp_path):
     for name, why in [
         ("none", "does not exist"),
         ("half", "truncated"),
-        ("foreign", "not a profile"),
+        ("foreign", "no file of format 'uqno profile'"),
         ("newer", "version 2"),
     ]:
         with pytest.raises(ValueError, match=f"{name}.npz.*{why}"):

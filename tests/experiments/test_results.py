@@ -28,7 +28,7 @@ def test_written_and_read_alike_to_six_digits(made, tmp_path):
         for key, value in one.items():
             if isinstance(value, float):
                 assert other[key] == pytest.approx(value, rel=1e-5)
-            elif key != "interval":
+            elif key not in ("interval", "usual"):
                 assert other[key] == value
     shown = np.array(again["panel"]["truth"])
     np.testing.assert_allclose(shown, made["panel"]["truth"], rtol=1e-3)
@@ -42,14 +42,14 @@ def test_what_is_no_record_is_refused_by_name(made, tmp_path):
     path = tmp_path / "results.json"
     results.write(path, made)
     text = path.read_text()
-    newer = json.dumps({**json.loads(text), "format_version": 2})
+    newer = json.dumps({**json.loads(text), "format_version": 3})
     lacking = json.loads(text)
     del lacking["rows"][1]["bandwidth"]
     for content, why in [
         (text[: len(text) // 2], "truncated"),
         ("[1, 2]", "expected 'uqno results', got 'list'"),
         ('{"format": "uqno.calibration"}', "got 'uqno.calibration'"),
-        (newer, "format_version 2.*update uqno"),
+        (newer, "format_version 3.*update uqno"),
         (json.dumps(lacking), r"rows\[1\] lacks bandwidth"),
         ('{"format": "uqno results", "format_version": 1}', "the record lacks task"),
         (
@@ -84,27 +84,41 @@ def test_a_row_says_what_was_measured():
     found = measuring.calibrated(held, 0.1, 0.1, calibration=50, splits=3)
     row = rows.row("nppc", found, "NPPC", share_of_variance=0.15, predict_seconds=2.0)
     assert (row["label"], row["target"], row["share_of_variance"]) == ("NPPC", 0.9, 0.15)
-    assert (row["bandwidth"], row["interval"]) == (found.bandwidth, found.interval)
+    assert (row["bandwidth"], row["p_value"]) == (found.bandwidth, found.p_value)
+    assert row["relative_bandwidth"] is None
+    sized = rows.row("nppc", found, "NPPC", rms=0.5)
+    assert sized["relative_bandwidth"] == pytest.approx(2 * found.bandwidth)
+    in_unit = rows.row("nppc", found, "NPPC", unit={"symbol": "Pa", "size": 3.0})
+    assert in_unit["relative_bandwidth"] == found.bandwidth
+    assert in_unit["bandwidth_in_unit"] == pytest.approx(3 * found.bandwidth)
     assert (row["train_seconds"], row["predict_seconds"]) == (None, 2.0)
     assert set(row) == set(results.Row.__annotations__)
 
 
 def test_the_ablation_counts_from_the_reference():
-    one, other = (
-        measuring.Measured(0.1, 0.02, "grid", True, True, bandwidth=b) for b in (6.0, 2.0)
-    )
-    none = measuring.Measured(0.1, 0.02, "hoeffding", True, False)
-    recipes = {"paper": ("the paper's", one), "uqno": ("ours", other), "not": ("none", none)}
-    assert [a["ratio"] for a in rows.ablated(recipes, "paper")] == [1.0, 3.0, None]
-    assert [a["ratio"] for a in rows.ablated(recipes, "not")] == [None] * 3
-    with pytest.raises(ValueError, match="must be one of paper, uqno, not"):
-        rows.ablated(recipes, "theirs")
+    def band(sampling, bandwidth):
+        feasible = bandwidth is not None
+        return measuring.Measured(0.1, 0.02, sampling, True, feasible, bandwidth=bandwidth)
+
+    recipes = {
+        "paper": ("the paper's", "uqno-paper", band("hoeffding", 9.0)),
+        "grid": ("the same, other ranks", "uqno-paper", band("grid", 6.0)),
+        "uqno": ("ours", "uqno", band("grid", 2.0)),
+        "uqno-hoeffding": ("ours, their ranks", "uqno", band("hoeffding", 3.0)),
+        "not": ("none", "uqno", band("grid", None)),
+        "iid": ("no such row of theirs", "uqno", band("iid", 2.5)),
+    }
+    ratios = {a["name"]: a["ratio"] for a in rows.ablated(recipes)}
+    assert ratios == {
+        "paper": 1.0, "grid": 1.0, "uqno": 3.0, "uqno-hoeffding": 3.0, "not": None, "iid": None,
+    }  # fmt: skip
+    assert {a["ratio"] for a in rows.ablated(recipes, "constant")} == {None}
 
 
 def test_curves_keep_what_is_infeasible_as_nothing_and_targets_leave_it_out():
     good = measuring.Measured(
         0.1, 0.05, "grid", True, True, bandwidth=2.0, calibration_percentage=0.96,
-        interval=(0.9, 0.99),
+        usual=(0.9, 0.99),
     )  # fmt: skip
     none = measuring.Measured(0.1, 0.001, "grid", True, False)
     assert rows.curve("uqno", [none, good])["bandwidth"] == [None, 2.0]

@@ -126,7 +126,9 @@ def test_a_record_is_plain_and_complete():
 
 def test_the_tasks_of_the_library_are_found_by_their_folders():
     assert {"cars", "darcy"} <= set(known_tasks())
-    with pytest.raises(ValueError, match=r"'weather' is not known: expected one of .*cars, darcy"):
+    with pytest.raises(
+        ValueError, match=r"'weather' is not known: expected one of .*(cars|darcy),"
+    ):
         task_type("weather")
     for name in ("cars", "darcy"):
         assert issubclass(task_type(name), Task)

@@ -28,13 +28,15 @@ def test_one_table_a_level_with_all_rows(made):
     assert best["method"] == "UQNO (ours)"
     (row,) = [r for r in made["rows"] if r["method"] == "uqno" and r["alpha"] == 0.1]
     assert float(best["bandwidth"]) == pytest.approx(row["bandwidth"], rel=5e-3)
-    assert best["calibrated"] == f"{100 * row['calibration_percentage']:.1f} % ✓"
+    assert best["covered"] == f"{100 * row['calibration_percentage']:.1f} % ✓"
+    assert float(best["p"]) == pytest.approx(row["p_value"], abs=6e-3)
+    assert best[table.RELATIVE] == f"{1e4 * row['bandwidth']:.2f} %"  # RMS(u) is 0.01 there
 
 
 def test_the_papers_numbers_stand_beside_what_the_paper_measured(made):
     beside = {(x["method"], x["ranks"]): x["paper"] for x in lines(table.tables(made)[0])}
     assert beside["UQNO (paper)", "Hoeffding"] == "4.50e-4"
-    assert beside["UQNO (paper)", "best t"] == table.NONE
+    assert beside["UQNO (paper)", "grid"] == table.NONE
     assert beside["MC dropout", "raw"] == "6.90e-4"
     assert beside["MC dropout", "grid"] == table.NONE
     assert beside["UQNO (ours)", "grid"] == table.NONE
@@ -43,29 +45,34 @@ def test_the_papers_numbers_stand_beside_what_the_paper_measured(made):
 def test_an_infeasible_row_has_no_number_and_a_note(made):
     second = table.tables(made)[1]
     (row,) = [x for x in lines(second) if x["ranks"] == "Hoeffding"]
-    kept = {"method", "ranks", "bandwidth", "paper", "paper %"} | {
+    kept = {"method", "ranks", "bandwidth", "paper", "paper %", "error"} | {
         c for c in second.columns if c.endswith("[s]")
     }
     assert row["bandwidth"] == "infeasible"
     assert {value for key, value in row.items() if key not in kept} == {table.NONE}
     assert any("UQNO (paper) (Hoeffding): Not feasible" in note for note in second.notes)
-    assert any("15.0 % of the error" in note for note in second.notes)
+    assert any("share of the error's variance inside" in note for note in second.notes)
 
 
-def test_the_verdict_knows_its_own_noise(made):
-    row = {**made["rows"][0], "target": 0.98}
+@pytest.mark.parametrize(("p", "mark"), [(0.4, "✓"), (0.05, "✓"), (0.049, "≈"), (0.009, "✗")])
+def test_the_verdict_of_a_calibrated_row_is_that_of_its_p_value(made, p, mark):
+    (row,) = [r for r in made["rows"] if r["method"] == "uqno" and r["alpha"] == 0.1]
+    assert table.COLUMNS["covered"]({**row, "p_value": p}, None).endswith(mark)
+
+
+def test_the_verdict_of_a_raw_row_knows_its_own_noise(made):
+    row = {**made["rows"][0], "target": 0.98, "p_value": None}
     for share, interval, mark in [
         (0.98, [0.97, 0.99], "✓"),
         (0.979, [0.97, 0.985], "≈"),
         (0.9, [0.88, 0.92], "✗"),
     ]:
         row |= {"calibration_percentage": share, "interval": interval}
-        assert table.COLUMNS["calibrated"](row, None).endswith(mark)
+        assert table.COLUMNS["covered"](row, None).endswith(mark)
 
 
 def test_the_narrow_table_fits_80_columns(made):
-    for one in table.tables(made):
-        narrow = one.narrow(table.NARROW)
+    for narrow in table.narrow_tables(made):
         rich = RichTable()
         for column in narrow.columns:
             rich.add_column(column)
@@ -75,7 +82,7 @@ def test_the_narrow_table_fits_80_columns(made):
         Console(file=out, width=80).print(rich)
         assert len(out.getvalue().splitlines()) == len(narrow.cells) + 4  # no cell is wrapped
     with pytest.raises(ValueError, match="no column 'colour'"):
-        one.narrow(["colour"])
+        narrow.narrow(["colour"])
 
 
 def test_markdown_has_every_row_and_the_command(made, tmp_path):
@@ -83,7 +90,7 @@ def test_markdown_has_every_row_and_the_command(made, tmp_path):
     text = (tmp_path / "table.md").read_text(encoding="utf8")
     body = [line for line in text.splitlines() if line.startswith("| ")]
     assert len(body) == len(made["rows"]) + len(made["ablation"]) + 4 * 2
-    assert {line.count("|") for line in body} == {len(table.COLUMNS) + 1, 6}
+    assert {line.count("|") for line in body} == {len(table.COLUMNS) + 1, 5}
     assert made["command"] in text
     assert "infeasible" in text
 

@@ -28,27 +28,36 @@ def bandwidth(made, method, sampling):
 
 def test_the_figure_to_remember_is_the_ratio_to_the_papers_recipe(made):
     ours, theirs = bandwidth(made, "uqno", "grid"), 3e-3
-    with_paper = changed(made, "uqno-paper", "hoeffding", bandwidth=theirs)
+    with_paper = changed(made, "uqno-paper", "grid", bandwidth=theirs)
     said = summary(with_paper)
     assert said["figure"] == f"{theirs / ours:.1f} ×"
     assert f"{theirs / ours:.1f} times narrower" in said["headline"]
+    assert "with the same ranks; ours alone has symmetries" in said["headline"]
     assert "α = 0.1, δ = 0.02" in said["caption"]
+    aided = [
+        {**r, "method": "uqno-paper-aided", "bandwidth": 2 * ours}
+        for r in made["rows"]
+        if (r["method"], r["sampling"]) == ("uqno-paper", "grid")
+    ]
+    with_aided = summary({**with_paper, "rows": [*with_paper["rows"], *aided]})
+    assert with_aided["caption"].endswith("where the paper’s recipe has them too.")
+    assert "ours alone" not in summary({**with_paper, "aids": ""})["headline"]
 
 
 def test_a_wider_band_is_called_wider(made):
-    said = summary(changed(made, "uqno-paper", "hoeffding", bandwidth=1e-6))
+    said = summary(changed(made, "uqno-paper", "grid", bandwidth=1e-6))
     assert "wider" in said["headline"]
     assert "wider" in said["caption"]
 
 
 def test_without_the_papers_recipe_the_bandwidth_is_the_figure(made):
-    said = summary(changed(made, "uqno-paper", "hoeffding", bandwidth=None))
+    said = summary(changed(made, "uqno-paper", "grid", bandwidth=None))
     assert said["figure"] == "{:.2e}".format(bandwidth(made, "uqno", "grid")).replace("e-0", "e-")
     assert "not feasible" in said["caption"]
 
 
 def test_an_infeasible_guarantee_is_not_praised(made):
-    none = dict(bandwidth=None, calibration_percentage=None, interval=None, reason="Too few.")
+    none = dict(bandwidth=None, calibration_percentage=None, p_value=None, reason="Too few.")
     said = summary(changed(made, "uqno", "grid", **none))
     assert said["headline"].startswith("No band")
     assert "Too few." in said["caption"]
@@ -56,13 +65,19 @@ def test_an_infeasible_guarantee_is_not_praised(made):
 
 
 def test_the_test_set_may_disagree(made):
-    low = dict(calibration_percentage=0.9, interval=[0.86, 0.93])
+    low = dict(calibration_percentage=0.9, failures=10, p_value=1e-5)
     agreed = summary(changed(made, "uqno", "grid", **low))["points"][2]
     assert agreed["state"] == "bad"
     assert agreed["text"].startswith("No.")
-    assert "Below it: UQNO (ours)" in agreed["text"]
-    near = dict(calibration_percentage=0.97, interval=[0.94, 0.99])
-    assert summary(changed(made, "uqno", "grid", **near))["points"][2]["state"] == "near"
+    assert "10 of 100 test functions of the recorded split" in agreed["text"]
+    assert "probability below 0.001" in agreed["text"]
+    assert "Not in agreement: UQNO (ours)" in agreed["text"]
+    near = dict(calibration_percentage=0.94, failures=6, p_value=0.02)
+    doubtful = summary(changed(made, "uqno", "grid", **near))["points"][2]
+    assert doubtful["state"] == "near"
+    assert "Doubtful: UQNO (ours)" in doubtful["text"]
+    good = summary(changed(made, "uqno", "grid", failures=2, p_value=0.4))["points"][2]
+    assert good["text"].startswith("Yes.")
 
 
 def test_guarantee_and_data_name_their_numbers(made):

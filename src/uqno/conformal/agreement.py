@@ -20,7 +20,7 @@ from uqno.conformal import checks
 
 Verdict = Literal["yes", "doubtful", "no"]
 # Below the first the answer is doubtful, below the second it is no.
-DOUBTFUL, NO = 0.05, 0.001
+DOUBTFUL, NO = 0.05, 0.01
 USUAL: Final = 0.95
 
 
@@ -54,7 +54,7 @@ class Agreement:
 
 
 def verdict(p_value: float) -> Verdict:
-    """The answer to a p-value: yes; doubtful below 0.05; no below 0.001."""
+    """The answer to a p-value: yes; doubtful below 0.05; no below 0.01."""
     if p_value < NO:
         return "no"
     return "doubtful" if p_value < DOUBTFUL else "yes"

@@ -16,7 +16,7 @@ from uqno.experiments.evidence import in_single_precision, write_scores
 from uqno.experiments.jobs import cores
 from uqno.experiments.methods import METHODS
 from uqno.experiments.pictures import panel_and_section
-from uqno.experiments.results import Ablated, Look, Results, Row
+from uqno.experiments.results import Ablated, Look, Results, Row, Unit
 from uqno.experiments.runs import DELTAS, Run, now
 from uqno.experiments.workshop import train_seconds
 from uqno.storage import read_json
@@ -28,13 +28,15 @@ VERSIONS = ("uqno", "torch", "numpy", "scipy", "zarr")
 def conclude(run: Run, preset: str, command: str) -> Results:
     """All numbers and all that figures are drawn from, of a run whose functions are scored."""
     s, task = run.settings, run.task
-    size = 1.0 if task.unit is None else task.unit["size"]
+    # Rounded as the record has them, so that its numbers follow from the scores beside it.
+    unit: Unit | None = results.rounded(task.unit, results.DIGITS)
+    rms = None if unit is not None else float(results.rounded(task.rms(), results.DIGITS))
+    size = 1.0 if unit is None else unit["size"]
     profiles = {
         name: in_single_precision(run.profile(name).divided(size)) for name in methods_of(s)
     }
     shown = {name: profiles[name] for name in s.methods}
     drawn = [name for name in s.methods if not METHODS[name].aided] or list(s.methods)
-    rms = None if task.unit is not None else task.rms()
     write_scores(run.scores_file, profiles, s)
     started = read_json(run.settings_file, f"remove {run.folder}, and run again")["started"]
     swept = {
@@ -61,11 +63,11 @@ def conclude(run: Run, preset: str, command: str) -> Results:
         machine=f"{platform.machine()}, {cores()} cores",
         split={"train": s.train, "calibration": s.calibration, "test": s.test},
         points=task.points,
-        unit=task.unit,
+        unit=unit,
         rms=rms,
         domain=task.domain,
         methods=looks((*s.methods, *(quoted["method"] for quoted in task.quoted))),
-        rows=method_rows(run, shown, rms),
+        rows=method_rows(run, shown, unit, rms),
         ablation=ablation_rows(run, profiles) if s.ablation else [],
         curves=[rows.curve(name, some) for (name, _), some in swept.items()],
         targets=[rows.targets(name, some) for (name, _), some in swept.items()],
@@ -80,7 +82,9 @@ def looks(names: Iterable[str]) -> list[Look]:
     return [cast(Look, METHODS[name].look()) for name in dict.fromkeys(names)]
 
 
-def method_rows(run: Run, profiles: Mapping[str, Profile], rms: float | None) -> list[Row]:
+def method_rows(
+    run: Run, profiles: Mapping[str, Profile], unit: Unit | None, rms: float | None
+) -> list[Row]:
     """Each method raw, where anyone would use it so, and calibrated, at every α."""
     s, content = run.settings, []
     for name, profile in profiles.items():
@@ -88,7 +92,7 @@ def method_rows(run: Run, profiles: Mapping[str, Profile], rms: float | None) ->
         explained = np.array([share for note in notes for share in note.explained or ()])
         relative = [error for note in notes for error in note.relative_error]
         more: dict[str, Any] = {
-            "unit": run.task.unit,
+            "unit": unit,
             "rms": rms,
             "relative_error": float(np.mean(relative)),
             "train_seconds": train_seconds(run.folder, name, s),

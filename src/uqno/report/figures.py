@@ -346,7 +346,7 @@ def ablation(results: Results) -> Figure | None:
         own = [r for r in rows if (r["alpha"], r["delta"]) == level]
         _bars(ax, results, own, widest)
         ax.set_title(f"α = {level[0]:g}, δ = {level[1]:g}", loc="left", fontsize=LARGE)
-    axes[-1].set_xlabel("bandwidth (× tighter than the paper's recipe with the same ranks)")
+    axes[-1].set_xlabel("bandwidth (× tighter than the paper's, same ranks)")
     return figure
 
 

@@ -24,7 +24,7 @@ from uqno.experiments.exploring import write_explorer
 from uqno.experiments.methods import METHODS
 from uqno.experiments.packing import unpacked
 from uqno.experiments.runs import Run, begin, reopen
-from uqno.experiments.settings import ALL_METHODS
+from uqno.experiments.settings import ALL_METHODS, PUBLISHED_METHODS
 from uqno.experiments.workshop import Part, parts
 from uqno.geometry import Stream, ideal_pressure
 from uqno.geometry.surface import Surface
@@ -46,6 +46,7 @@ TINY = CarSettings(
     delta=0.1,
     curve_alphas=(0.12,),
     splits=20,
+    ablation=True,
 )
 
 
@@ -80,7 +81,8 @@ def test_every_method_has_its_rows(finished):
     for name in ALL_METHODS:
         for alpha in TINY.alphas:
             row = row_of(record, name, "grid", alpha)
-            assert row["interval"][1] >= row["target"]
+            assert 0 < row["p_value"] <= 1
+            assert row["relative_bandwidth"] == row["bandwidth"]
             assert 0 < row["relative_error"] < 2
             assert 0 < row["area_coverage"] <= 1
             assert row["area_bandwidth"] > 0
@@ -148,7 +150,7 @@ def test_a_car_is_prepared_once(finished, monkeypatch):
     assert task.train()[3]["query_neighbours"] is first["query_neighbours"]
 
 
-def test_the_recipe_alone_sees_the_ideal_flow(finished):
+def test_the_recipe_and_aided_methods_alone_see_the_ideal_flow(finished):
     made, _, _ = finished
     task = made.task
     body = load(made.data).surface(task.order()[3])
@@ -156,13 +158,12 @@ def test_the_recipe_alone_sees_the_ideal_flow(finished):
     np.testing.assert_allclose(features[:, 0], ideal_pressure(body), atol=1e-3)
     for name in methods_of(TINY):
         hinted = METHODS[name].base(TINY).extra_inputs
-        assert hinted == (
-            name not in ALL_METHODS[1:] and name not in ("out-of-fold", "no-deviation")
-        )
+        without = (*PUBLISHED_METHODS[1:], "out-of-fold", "no-deviation")
+        assert hinted == (name not in without)
         assert ("features" in made.held(name)[0]) == hinted
         assert made.model(name).base.operator.module.feature_channels == hinted
-    without = CarTask(replace(TINY, ideal_flow=False), made.folder, made.data)
-    assert "features" not in without.train(extra_inputs=True)[3]
+    task = CarTask(replace(TINY, ideal_flow=False), made.folder, made.data)
+    assert "features" not in task.train(extra_inputs=True)[3]
 
 
 def test_without_the_ideal_flow_no_operator_has_extra_inputs():
@@ -234,11 +235,10 @@ def test_the_triangles_of_a_surface_are_in_its_fingerprint(tmp_path):
 def test_tables_and_summary_name_the_unit(finished):
     _, record, _ = finished
     first, _ = table.tables(record)
-    assert {"in Pa", "by area", "error"} == set(table.further_columns(record)) - {
-        "area",
-        "area width",
-    }
-    assert set(table.further_columns(record)) < set(first.columns)
+    assert {"in Pa", "area", "by area", "area width", "error"} < set(first.columns)
+    assert table.RELATIVE not in first.columns  # a bandwidth is relative already
+    for one in table.narrow_tables(record):
+        assert set(one.columns) < set(first.columns)
     assert any("the standard deviation of the training" in note for note in first.notes)
     text = table.markdown(record)
     assert text.startswith("# Cars, preset tiny")

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from uqno.conformal import calibrate, coverage
-from uqno.experiments import experiment, measuring, results
+from uqno.experiments import evidence, experiment, measuring, results
 from uqno.experiments.ablation import methods_of, steps
 from uqno.experiments.darcy.settings import DarcySettings
 from uqno.experiments.methods import METHODS, SharedOperator
 from uqno.experiments.runs import Run, begin
-from uqno.experiments.settings import ALL_METHODS
+from uqno.experiments.settings import ALL_METHODS, PUBLISHED_METHODS
 from uqno.experiments.workshop import Part, Workshop, parts
 
 TINY = DarcySettings(
@@ -34,6 +34,7 @@ TINY = DarcySettings(
     members=2,
     curve_alphas=(0.1,),
     splits=20,
+    ablation=True,
 )
 
 
@@ -63,8 +64,11 @@ def test_every_method_has_its_rows(finished):
     assert ("uqno-paper", True, 0.1, "hoeffding") in rows
     for row in record["rows"]:
         if row["calibrated"] and row["feasible"]:
-            assert row["interval"][1] >= row["target"]
+            assert 0 < row["p_value"] <= 1
             assert row["bandwidth"] > 0
+            assert row["relative_bandwidth"] == pytest.approx(
+                row["bandwidth"] / record["rms"], 1e-4
+            )
             assert row["predict_seconds"] > 0
         assert row["train_seconds"] > 0
 
@@ -78,6 +82,7 @@ def test_a_subspace_has_no_bandwidth(finished):
     ]
     assert raw["bandwidth"] is None
     assert 0 < raw["share_of_variance"] < 1
+    assert raw["calibration_percentage"] == raw["share_of_variance"]
 
 
 def test_the_numbers_are_those_of_the_library(finished):
@@ -87,18 +92,55 @@ def test_the_numbers_are_those_of_the_library(finished):
     scored = [(e, r) for e, r, _ in model.scored(made.task.held())]
     error, uncertainty = (np.array([pair[i] for pair in scored]) for i in (0, 1))
     learn, test = measuring.random_splits(130, 60, TINY.splits, TINY.seed)
-    widths, shares = [], []
+    widths = []
     for cal, new in zip(learn, test, strict=True):
         scale = calibrate(error[cal], uncertainty[cal], 0.1, 0.02).scale
         widths.append(scale * uncertainty[new].mean())
-        shares.append((coverage(error[new], uncertainty[new], scale) >= 0.9).mean())
+    recorded = calibrate(error[:60], uncertainty[:60], 0.1, 0.02).scale
+    share = (coverage(error[60:], uncertainty[60:], recorded) >= 0.9).mean()
     (row,) = [
         r
         for r in record["rows"]
         if r["method"] == "uqno-paper" and r["sampling"] == "grid" and r["alpha"] == 0.1
     ]
     assert row["bandwidth"] == pytest.approx(np.mean(widths), rel=1e-5)
-    assert row["calibration_percentage"] == pytest.approx(np.mean(shares), rel=1e-5)
+    assert row["calibration_percentage"] == pytest.approx(share, rel=1e-5)
+    truth = made.task.train()
+    squares = [float((truth[i]["u"].double() ** 2).mean()) for i in range(len(truth))]
+    assert record["rms"] == pytest.approx(np.sqrt(np.mean(squares)), rel=1e-5)
+
+
+def test_the_scores_beside_the_record_give_its_numbers_again(finished):
+    made, record, _ = finished
+    scores = evidence.read_scores(made.scores_file)
+    assert set(scores) == set(methods_of(TINY))
+    again = evidence.recomputed(record, scores)
+    assert again == record
+    scores["uqno"].mean_uncertainty[:] *= 1.01
+    assert evidence.recomputed(record, scores)["rows"] != record["rows"]
+
+
+def test_the_papers_numbers_stand_beside_its_law_alone(finished):
+    made, record, _ = finished
+    assert record["paper"]
+    other = replace(TINY, coefficient="two-valued")
+    task = Run(other, made.folder, made.data).task
+    assert task.quoted == ()
+    assert not {path for path, *_ in task.stores().values()} & {
+        path for path, *_ in made.task.stores().values()
+    }
+
+
+def test_aided_methods_have_what_ours_has(finished):
+    made, record, _ = finished
+    looks = {look["name"]: look for look in record["methods"]}
+    assert [name for name, look in looks.items() if look["aided"]] == list(ALL_METHODS[9:])
+    for name in ALL_METHODS:
+        symmetric = len(made.model(name).base.symmetries) == 8
+        assert symmetric == (name == "uqno" or METHODS[name].aided)
+    assert {curve["method"] for curve in record["curves"]} == set(PUBLISHED_METHODS)
+    assert [m["method"] for m in record["panel"]["methods"]] == list(PUBLISHED_METHODS)
+    assert record["aids"] == "symmetries"
 
 
 def test_the_ablation_goes_from_the_paper_to_ours(finished):
@@ -195,7 +237,11 @@ def test_parts_cover_what_methods_need():
 @pytest.mark.parametrize("committee", [1, 2, 5])
 def test_the_ablation_shows_models_that_are_trained_and_differ(symmetric, deviation, committee):
     settings = replace(
-        DarcySettings(), symmetric=symmetric, deviation=deviation, committee=committee
+        DarcySettings(),
+        symmetric=symmetric,
+        deviation=deviation,
+        committee=committee,
+        ablation=True,
     )
     rows = steps(settings)
     bands = [(step.method, step.sampling) for step in rows]

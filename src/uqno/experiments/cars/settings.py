@@ -51,6 +51,12 @@ class CarSettings(Settings):
     def extra_inputs(self) -> str:
         return "ideal flow" if self.ideal_flow else ""
 
+    @property
+    def aids(self) -> str:
+        words = ["the mirror image"] if self.symmetric else []
+        words += [f"{len(self.shifts)} places along the flow"] if len(self.shifts) > 1 else []
+        return " and ".join([*words, "the ideal flow"] if self.ideal_flow else words)
+
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "shifts", tuple(float(nodes) for nodes in self.shifts))
