@@ -17,7 +17,7 @@ from uqno import __version__
 from uqno.cli.arguments import Use, resolution
 from uqno.cli.data import data_app
 from uqno.cli.run import run_app
-from uqno.cli.terminal import help_if_alone, out, progress_bar
+from uqno.cli.terminal import help_if_alone, out, print_table, progress_bar
 
 app = typer.Typer(
     help="Calibrated uncertainty over whole functions for neural operators.",
@@ -206,6 +206,27 @@ def _keep_input(file: Path, to: Path) -> None:
         raise ValueError(f"--out {to} is the file that is read: choose another name")
     if not to.name:
         raise ValueError("--out needs the name of a file")
+
+
+@app.command()
+def table(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(help="Folders of finished runs, or of folders seed-N that are such."),
+    ],
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+) -> None:
+    """Recompute the table of a run, or of several that differ in their seed, from their scores."""
+    from uqno.experiments import seeds
+    from uqno.experiments.table import as_markdown
+
+    read = seeds.read_runs(runs)
+    if markdown:
+        print("\n".join([seeds.heading(read), "", *map(as_markdown, seeds.tables(read))]))
+        return
+    out.print(escape(seeds.heading(read)))
+    for one in seeds.tables(read):
+        print_table(one.narrow([c for c in seeds.NARROW if c in one.columns]))
 
 
 @app.command()

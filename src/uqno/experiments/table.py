@@ -292,7 +292,7 @@ def markdown(results: Results) -> str:
         f"# {results['task'].capitalize()}, preset {results['preset']}\n\n"
         f"Made by `{results['command']}`, finished {results['finished']}.\n\n{legend(results)}\n"
     )
-    return "\n".join([head, *(_markdown(table) for table in shown)])
+    return "\n".join([head, *(as_markdown(table) for table in shown)])
 
 
 def legend(results: Results) -> str:
@@ -308,7 +308,9 @@ def legend(results: Results) -> str:
     )
 
 
-def _markdown(table: Table) -> str:
+def as_markdown(table: Table) -> str:
+    """One table as Markdown, with its title and notes."""
+
     def line(cells: Iterable[str]) -> str:
         return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
