@@ -383,10 +383,11 @@ def test_too_many_functions_of_too_few_points(streamed):
     with pytest.raises(InfeasibleError, match=r"^10 of 60 functions have too few points") as why:
         scale(10)
     assert str(why.value) == (
-        "10 of 60 functions have too few points for a score, at most 9 may with misses = 10: take "
-        "fewer misses or leave coarse functions out by a rule fixed beforehand. Not feasible with "
-        "60 calibration functions of 1 points each, alpha = 0.2, delta = 0.2, sampling = 'iid', "
-        "misses = 10. What would be: at least 249 functions, or at least 8 points per function, "
+        "10 of 60 functions have too few points for a score, at most 9 may with misses = 10: fix "
+        "fewer misses before another set is seen, or for this one if numbers of points tell "
+        "nothing of the functions. Not feasible with 60 calibration functions of 1 points each, "
+        "alpha = 0.2, delta = 0.2, sampling = 'iid', misses = 10. What would be: at least 249 "
+        "functions, or at least 8 points per function, "
         "or alpha of at least 0.82, or delta of at least 0.82."
     )
     with pytest.raises(InfeasibleError, match=r"^Not feasible with 60 .* 1 points.*misses = 13"):

@@ -247,8 +247,9 @@ class Fraction(Guarantee):
             if coarse:
                 why = (
                     f"{coarse} of {n} functions have too few points for a score, at most "
-                    f"{misses - 1} may with misses = {misses}: take fewer misses or leave coarse "
-                    f"functions out by a rule fixed beforehand. {why}"
+                    f"{misses - 1} may with misses = {misses}: fix fewer misses before another set "
+                    "is seen, or for this one if numbers of points tell nothing of the functions. "
+                    + why
                 )
             raise InfeasibleError(why)
         return tail
