@@ -138,6 +138,10 @@ class Fraction(Guarantee):
         )
         return settings
 
+    @property
+    def needs_independent_points(self) -> bool:
+        return self.sampling != "grid"
+
     # --- the rule -------------------------------------------------------------------------------
 
     def feasible(self, functions: int, points: int) -> bool:
@@ -295,7 +299,8 @@ class Fraction(Guarantee):
             )
             unsaid = ""
         said += ", given that prediction and uncertainty were made without these functions"
-        said += self._about_points(c.points, c.points_max)
+        by_tail = self._by_tail(c.points, c.points_max)
+        said += words.about_points(self.sampling, self.mixed, by_tail, c.points, c.points_max)
         if self.sampling == "grid":
             unsaid += "about other points than those functions are calibrated at, "
         return (
@@ -303,21 +308,6 @@ class Fraction(Guarantee):
             "about which points are missed, about functions picked for their input, or about data "
             "of another kind."
         )
-
-    def _about_points(self, least: int, most: int) -> str:
-        """What must hold for the points of functions, of `least` to `most` points."""
-        finely = ", that how finely a function is observed is part of its draw"
-        if self.sampling == "grid":
-            return finely if least != most else ""
-        drawn = ", that each function's points are independent draws from the domain"
-        if self._by_tail(least, most):
-            return drawn + finely
-        at_least = f"a new one is observed at no fewer than {least} points"
-        if self.mixed == "subsample":
-            return f"{drawn} and their number tells nothing of the function, or {at_least}"
-        if least != most:
-            return f"{drawn}{finely} and {at_least}"
-        return f"{drawn} and their number, {least}, was fixed beforehand or is the new one's too"
 
     def promise(self, calibration: Calibration) -> str:
         domain = DOMAIN["weighted" if calibration.weighted else self.sampling]
