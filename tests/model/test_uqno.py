@@ -15,7 +15,7 @@ from scipy import stats
 
 from tests.model.analytic import ExactUncertainty, double, noisy_functions
 from uqno import UQNO, Band
-from uqno.conformal.guarantees import Fraction
+from uqno.conformal import guarantees
 from uqno.model.folds import residuals_of
 from uqno.operators import FNO, GINO, Operator
 from uqno.operators.symmetry import reflection, square, translations
@@ -289,7 +289,7 @@ def test_geometries_with_reflection_and_different_numbers_of_points(tmp_path):
 def test_random_points_that_the_operator_takes_as_its_input_are_refused(sampling):
     torch.manual_seed(0)
     gino = GINO(1, latent=(8, 8, 8), modes=(4, 4, 4), width=8, layers=2, neighbours=(4, 4))
-    model = UQNO(gino, Constant()).fit(ellipsoids(gino, 8), **QUICK)
+    model = UQNO(gino, Constant()).fit(ellipsoids(gino, 24), **QUICK)
     bodies = ellipsoids(gino, 60, seed=1)
     with pytest.raises(
         ValueError,
@@ -305,7 +305,7 @@ def test_random_points_that_the_operator_takes_as_its_input_are_refused(sampling
          "u": b["u"][:, 30:]}
         for b in bodies
     ]  # fmt: skip
-    cal = model.calibrate(apart, 0.3, 0.3, guarantee=Fraction(0.3, 0.3, "iid"))
+    cal = model.calibrate(apart, guarantee=guarantees.Fraction(0.3, 0.3, "iid"))
     assert (cal.points, cal.points_max) == (30, 34)
     with pytest.raises(ValueError, match="GINO takes the points of function 1 as its input"):
         model.calibrate([apart[0], *bodies], 0.3, 0.3, sampling)
