@@ -186,6 +186,29 @@ def test_ties_and_discrete_errors_are_covered(n, m, alpha, delta, values):
 
 
 @pytest.mark.parametrize(
+    ("way", "n", "alpha", "delta"),
+    [("own", 40, 0.2, 0.2), ("own", 100, 0.1, 0.1), ("subsample", 40, 0.2, 0.2),
+     ("subsample", 100, 0.1, 0.1)],
+)  # fmt: skip
+def test_mixed_discretisation_of_a_continuous_domain(way, n, alpha, delta):
+    """Sizes drawn with the function, and larger where the function is rough."""
+    rng = np.random.default_rng(n)
+    draws, chances = 400, []
+    for _ in range(draws):
+        scales = NORMAL.scales(rng, n)
+        sizes = np.where(scales > 1, 200, 30) + rng.integers(0, 20, n)
+        error = [s * np.abs(rng.standard_normal(m)) for s, m in zip(scales, sizes, strict=True)]
+        uncertainty = [np.ones(m) for m in sizes]
+        cal = calibrate(
+            error, uncertainty, alpha, delta, "iid", mixed=way, seed=int(rng.integers(2**31))
+        )
+        chances.append(NORMAL.failure(cal.scale, alpha))
+    failures = int((rng.random(draws) < chances).sum())
+    assert at_most(failures, draws, delta), f"{failures} of {draws}"
+    assert np.mean(chances) <= delta + 4 * np.std(chances) / np.sqrt(draws)
+
+
+@pytest.mark.parametrize(
     ("n", "m", "alpha", "delta", "own"),
     [(30, 25, 0.1, 0.1, False), (99, 40, 0.2, 0.1, True), (60, 100, 0.05, 0.2, False)],
 )
