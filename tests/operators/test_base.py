@@ -160,7 +160,7 @@ def test_whose_answer_at_a_point_depends_on_the_other_points() -> None:
 
 def test_answers_at_queries_do_not_depend_on_each_other() -> None:
     """Which is why queries may be random points that a promise is about; the points may not."""
-    operator = Operator(problems.gino())
+    operator = Operator(problems.gino(dropout=0.0))
     (body,) = problems.bodies(operator.module, 1)
     bare = {name: body[name] for name in ("points", "normals")}
     queries = body["points"] * 0.9
