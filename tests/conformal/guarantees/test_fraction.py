@@ -209,6 +209,13 @@ def test_settings_are_exact_and_make_it_again():
 
 
 @pytest.mark.parametrize(
+    ("sampling", "needs"), [("grid", False), ("iid", True), ("hoeffding", True)]
+)
+def test_which_promises_need_independent_points(sampling, needs):
+    assert Fraction(0.1, 0.1, sampling).needs_independent_points is needs
+
+
+@pytest.mark.parametrize(
     ("more", "said"),
     [
         ({"alpha": 0}, "alpha = 0 must"),
