@@ -5,6 +5,7 @@ import signal
 
 import pytest
 
+from uqno.conformal import ranks
 from uqno.conformal.ranks import candidate_ranks, default_ranks
 
 # Seconds of computing that `make mutants` gives a test: some mutants loop without end.
@@ -15,6 +16,7 @@ MUTANT_SECONDS = 4.0
 def empty_caches():
     default_ranks.cache_clear()
     candidate_ranks.cache_clear()
+    ranks._smallest_held.cache_clear()
 
 
 @pytest.fixture(autouse=True)

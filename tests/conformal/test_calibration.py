@@ -328,7 +328,10 @@ def test_mixed_discretisation_own_ranks_share_one_beta():
     assert reduced == calibrate(error, uncertainty, 0.1, 0.1, "iid", mixed="subsample", seed=1)
     other = calibrate(error, uncertainty, 0.1, 0.1, "iid", mixed="subsample", seed=2)
     assert reduced.scale != other.scale
-    assert cal.scale < reduced.scale  # nothing is lost to the coarsest function
+    # Every function keeps its points, and its rank is that of its number of points.
+    scores = [np.sort(np.abs(e))[{50: 48, 200: 186, 2000: 1816}[e.size] - 1] for e in error]
+    assert cal.ranks == Ranks(48, 138)
+    assert cal.scale == np.sort(scores)[137]
 
 
 def test_subsampling_keeps_vectors_and_weights_out():
@@ -349,11 +352,14 @@ def test_subsampling_grids_of_points():
         calibrate([e[:39] for e in error], list(uncertainty), 0.2, 0.2, "iid", mixed="subsample")
 
 
-def test_mixed_sizes_on_a_boundary_do_not_claim_to_be_feasible():
-    sizes = (1, 2) * 4 + (1,)
-    ones = [np.ones(m) for m in sizes]
-    with pytest.raises(InfeasibleError, match="not feasible with 9 functions of different"):
-        calibrate(ones, ones, 0.5, 0.2, "iid")
+def test_mixed_sizes_on_a_boundary_are_decided_exactly():
+    """β* = 1 − 1/(10 · 0.2) = 1/2 = P[Bin(1, 1/2) ≥ 1]: a function of one point has a score."""
+    error = [np.arange(1.0, m + 1) for m in (1, 2) * 4 + (1,)]
+    ones = [np.ones(e.size) for e in error]
+    cal = calibrate(error, ones, 0.5, 0.2, "iid")
+    assert (cal.ranks, cal.scale) == (Ranks(1, 9), 2.0)
+    with pytest.raises(InfeasibleError, match=r"^5 of 9 functions have too few points for a score"):
+        calibrate(error, ones, 0.5, 0.1999, "iid")
 
 
 def test_what_is_quoted_is_never_better_than_what_holds():

@@ -14,6 +14,8 @@ from uqno.conformal.ranks import (
     Request,
     admissible,
     best_function_rank,
+    common_tail,
+    default_misses,
     default_ranks,
     expected_scale,
     feasible,
@@ -21,6 +23,7 @@ from uqno.conformal.ranks import (
     function_rank_hoeffding,
     function_rank_iid,
     grid_point_rank,
+    held_ranks,
     hoeffding_recipe,
     hoeffding_t,
 )
@@ -459,3 +462,88 @@ def test_ranks_of_many_levels_at_once(confidence):
     assert ranks._function_ranks(40, np.array([0.001, 1e-9]), confidence).tolist() == [41, 41]
     if confidence is None:  # at (n + 1) · level = 1 the careful side: a level that rounding made
         assert ranks._function_ranks(9, np.array([0.1]), None).tolist() == [10]
+
+
+# --- functions of different numbers of points ------------------------------------------------
+
+
+@pytest.mark.parametrize("confidence", [None, 0.8])
+@a_few_and(400)
+def test_the_common_tail_equals_brute_force(count, confidence):
+    exact_confidence = None if confidence is None else exact(confidence)
+    for n, m, alpha, delta in random_settings(count, 5, functions=60, points=24):
+        request = Request.of(alpha, delta, "iid", confidence)
+        for misses in (None, 1, 2, n // 4 + 1, n, n + 1):
+            tail = common_tail(n, request, misses)
+            fixed = default_misses(n, request) if misses is None else misses
+            j = n + 1 - fixed
+            if tail is None:  # j would not be admissible even if points showed the whole domain
+                assert j < 1 or not carried_with_room(j, n, exact(delta), exact_confidence)
+                continue
+            assert tail.function == j
+            assert reference.carries(j, n, exact(delta) * (1 - tail.beta), exact_confidence)
+            if confidence is None:
+                assert tail.beta == 1 - fixed / ((n + 1) * exact(delta))
+            else:  # no larger β would do
+                more = exact(delta) * (1 - tail.beta) * (1 - Fraction(1, 10**8))
+                assert not reference.carries(j, n, more, exact_confidence)
+            tails = [reference.tail(k, m, 1 - exact(alpha)) for k in range(1, m + 1)]
+            expected = next((k for k, x in enumerate(tails, 1) if x <= tail.beta), None)
+            assert tail.point_rank(m) in (expected, *lowest_candidate(m, alpha, expected))
+
+
+def carried_with_room(j, n, delta, confidence):
+    """Whether j bounds P[score > λ̂] by less than δ."""
+    return reference.carries(j, n, delta * (1 - Fraction(1, 10**8)), confidence)
+
+
+def lowest_candidate(m, alpha, expected):
+    """The lowest rank that is looked at, where it is above the smallest admissible one."""
+    lowest = int(held_ranks(m, exact(alpha))[0])
+    return [lowest] if expected is not None and lowest > expected else []
+
+
+@pytest.mark.parametrize(
+    ("n", "delta", "confidence", "misses"),
+    [
+        (99, 0.1, None, 9),  # ⌊0.9 · 10⌋
+        (98, 0.1, None, 8),
+        (100, 0.02, None, 1),
+        (200, 0.02, None, 3),
+        (20, 0.05, None, 1),
+        (5, 0.05, None, 1),
+        (500, 0.05, 0.9, 17),
+        (60, 0.01, 0.9, 1),
+    ],
+)
+def test_misses_are_chosen_by_n_and_delta_alone(n, delta, confidence, misses):
+    assert default_misses(n, Request.of(0.1, delta, "iid", confidence)) == misses
+    assert default_misses(n, Request.of(0.3, delta, "iid", confidence)) == misses
+
+
+def test_a_tail_needs_some_of_delta():
+    request = Request.of(0.1, 0.1, "iid")
+    assert common_tail(99, request, 9).beta == Fraction(1, 10)
+    assert common_tail(99, request, 9).function == 91
+    assert common_tail(99, request).beta == Fraction(1, 10)
+    assert common_tail(99, request, 10) is None  # ten of a hundred are all of δ
+    assert common_tail(100, request, 10).beta == Fraction(1, 101)
+    assert common_tail(9, request) is None
+    conditional = Request.of(0.1, 0.1, "iid", 0.9)
+    assert common_tail(5, conditional, 6) is None
+    assert common_tail(5, Request.of(0.1, 0.9999, "iid", 0.9), 6) is None
+    assert common_tail(20, conditional) is None  # 0.9²⁰ = 0.12 > 1 − confidence
+    # P[Bin(22, 1 − δ′) = 22] = 0.1 at δ′ = 1 − 0.1^(1/22)
+    tail = common_tail(22, conditional)
+    assert tail.function == 22
+    assert float(tail.beta) == pytest.approx(1 - (1 - 0.1 ** (1 / 22)) / 0.1, abs=1e-7)
+
+
+def test_a_large_function_has_the_next_rank_that_streams_keep():
+    """And so a stream, which tells its length last, gives the same scale as a list."""
+    m, alpha = 10**6, Fraction(1, 10)
+    tail = common_tail(99, Request.of(alpha, 0.1, "iid"))
+    least = smallest_count(m, 1 - alpha, tail.beta)
+    held = held_ranks(m, alpha)
+    assert tail.point_rank(m) == held[np.searchsorted(held, least)]
+    assert 0 <= tail.point_rank(m) - least < 8

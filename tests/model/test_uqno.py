@@ -15,6 +15,7 @@ from scipy import stats
 
 from tests.model.analytic import ExactUncertainty, double, noisy_functions
 from uqno import UQNO, Band
+from uqno.conformal import guarantees
 from uqno.model.folds import residuals_of
 from uqno.operators import FNO, GINO, Operator
 from uqno.operators.symmetry import reflection, square, translations
@@ -282,6 +283,41 @@ def test_geometries_with_reflection_and_different_numbers_of_points(tmp_path):
         model.predict(body, at=33)
     with pytest.raises(ValueError, match="of geometries: predict from a sample"):
         model.predict(torch.ones(1, 8, 8))
+
+
+@pytest.mark.parametrize("sampling", ["iid", "hoeffding"])
+def test_random_points_that_the_operator_takes_as_its_input_are_refused(sampling):
+    torch.manual_seed(0)
+    gino = GINO(1, latent=(8, 8, 8), modes=(4, 4, 4), width=8, layers=2, neighbours=(4, 4))
+    model = UQNO(gino, Constant()).fit(ellipsoids(gino, 24), **QUICK)
+    bodies = ellipsoids(gino, 60, seed=1)
+    with pytest.raises(
+        ValueError,
+        match=r"does not depend on where the others were drawn, and GINO takes the points of "
+        r"function 0 as its input: use sampling='grid' with the mesh as the domain, or give the "
+        "geometry as points and, drawn apart from it, queries to be scored at",
+    ):
+        model.calibrate(bodies, 0.3, 0.3, sampling)
+    assert model.calibrate(bodies, 0.3, 0.3).points == 60
+    # The geometry apart from the points that are scored: half of them each.
+    apart = [
+        {"points": b["points"][:30], "normals": b["normals"][:30], "queries": b["points"][30:],
+         "u": b["u"][:, 30:]}
+        for b in bodies
+    ]  # fmt: skip
+    cal = model.calibrate(apart, guarantee=guarantees.Fraction(0.3, 0.3, "iid"))
+    assert (cal.points, cal.points_max) == (30, 34)
+    with pytest.raises(ValueError, match="GINO takes the points of function 1 as its input"):
+        model.calibrate([apart[0], *bodies], 0.3, 0.3, sampling)
+
+
+def test_an_uncertainty_that_takes_the_points_is_refused_too():
+    functions = noisy_functions(torch.Generator().manual_seed(1), 40, 30)
+    model = analytic_model()
+    model.uncertainty.of_points = Operator(lambda points: points)
+    with pytest.raises(ValueError, match="and _Function takes the points of function 0"):
+        model.calibrate(functions, 0.3, 0.3, "iid")
+    assert model.calibrate(functions, 0.3, 0.3).points == 30
 
 
 def test_a_geometry_seen_at_several_places_of_the_grid(tmp_path):

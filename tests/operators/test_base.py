@@ -145,6 +145,34 @@ def test_other_modules_have_the_defaults() -> None:
     assert Operator(lambda x, at: x, fields={"x": "a", "at": "queries"}).takes_queries
 
 
+def test_whose_answer_at_a_point_depends_on_the_other_points() -> None:
+    """A network says so itself; of others those do that take the points of a geometry."""
+    assert Operator(problems.gino()).answers_depend_on_points
+    assert not Operator(FNO(1, 1)).answers_depend_on_points
+    assert not Operator(nn.Linear(3, 3)).answers_depend_on_points
+    assert Operator(lambda points, normals: points).answers_depend_on_points
+    assert Operator(lambda x: x, fields={"x": "points"}).answers_depend_on_points
+    assert not Operator(lambda points: points, fields={"points": "a"}).answers_depend_on_points
+    point_by_point = nn.Identity()
+    point_by_point.answers_depend_on_points = False  # type: ignore[assignment]
+    assert not Operator(point_by_point, fields={"input": "points"}).answers_depend_on_points
+
+
+def test_answers_at_queries_do_not_depend_on_each_other() -> None:
+    """Which is why queries may be random points that a promise is about; the points may not."""
+    operator = Operator(problems.gino(dropout=0.0))
+    (body,) = problems.bodies(operator.module, 1)
+    bare = {name: body[name] for name in ("points", "normals")}
+    queries = body["points"] * 0.9
+    with torch.no_grad():
+        every = operator(operator.batch([{**bare, "queries": queries}]))
+        some = operator(operator.batch([{**bare, "queries": queries[5:12]}]))
+        torch.testing.assert_close(every[..., 5:12], some, rtol=1e-5, atol=1e-6)
+        whole = operator(operator.batch([bare]))
+        part = operator(operator.batch([{name: x[5:] for name, x in bare.items()}]))
+    assert not torch.allclose(whole[..., 5:], part, rtol=1e-3)
+
+
 def test_a_batch_is_prepared_where_it_is_not() -> None:
     gino = problems.gino()
     operator = Operator(gino)

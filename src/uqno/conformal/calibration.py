@@ -172,6 +172,7 @@ def calibrate(
     guarantee: Guarantee | None = None,
     ranks: Ranks | None = None,
     mixed: str = "own",
+    misses: int | None = None,
     seed: int = 0,
 ) -> Calibration:
     """λ̂ such that P[ at least 1 − α of a new function lies in the band ] ≥ 1 − δ.
@@ -182,8 +183,8 @@ def calibrate(
             are kept. Or, without `uncertainty`, a `FunctionStream` of (error, uncertainty,
             weights), or a `Profile` of functions.
         uncertainty: E(a) ≥ 0, (n, *points), or an iterable alike.
-        alpha, delta, sampling, confidence, ranks, mixed, seed: of the paper's guarantee, see
-            `guarantees.Fraction`.
+        alpha, delta, sampling, confidence, ranks, mixed, misses, seed: of the paper's guarantee,
+            see `guarantees.Fraction`.
         weights: μ, (*points) or one set for each function; with sampling="grid".
         guarantee: another guarantee, instead of alpha, delta and so on.
 
@@ -200,7 +201,7 @@ def calibrate(
     (Ranks(point=45, function=191), 1.937)
     """
     more = {"sampling": sampling, "confidence": confidence, "ranks": ranks, "mixed": mixed}
-    asked = _asked(guarantee, alpha, delta, seed=seed, **more)
+    asked = _asked(guarantee, alpha, delta, misses=misses, seed=seed, **more)
     (cal,) = calibrate_all(error, uncertainty, [asked], weights)
     return cal
 

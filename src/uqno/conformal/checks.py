@@ -65,6 +65,16 @@ def mixed(value: str, design: Sampling) -> Mixed:
     return cast(Mixed, value)
 
 
+def misses(value: Any, design: Sampling, way: Mixed, ranks: Any) -> int:
+    """How many scores may exceed λ̂ in the rule for functions of different numbers of points."""
+    if design != "iid" or way != "own" or ranks is not None:
+        raise ValueError(
+            f"misses = {value!r} is for sampling='iid' with mixed='own' and no ranks, got "
+            f"sampling={design!r}, mixed={way!r}, ranks={ranks!r}: leave misses out"
+        )
+    return count("misses", value)
+
+
 def own_ranks(ranks: Any) -> None:
     """A pair of the caller's own is a Ranks of two whole numbers."""
     if not (hasattr(ranks, "point") and hasattr(ranks, "function")):

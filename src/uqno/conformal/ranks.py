@@ -10,10 +10,14 @@ scores. A point rank k uses up part of δ, because m points do not show the whol
 
     marginal     j = n + 1 − ⌊(n + 1) δ′⌋
     conditional  the smallest j with P[Bin(n, 1 − δ′) ≥ j] ≤ 1 − confidence
+
+Functions of different numbers of independent points share one β, fixed before any is seen, and
+each has a k of its own: see `CommonTail`.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal, localcontext
@@ -23,7 +27,7 @@ from math import ceil, floor, sqrt
 from typing import Any, Final
 
 import numpy as np
-from scipy.special import betainc, ndtri
+from scipy.special import betainc, betaincinv, ndtri
 
 from uqno.conformal import checks
 from uqno.conformal.binomial import lower_tail, relative_slack, smallest_count, tail_at_most
@@ -34,6 +38,9 @@ from uqno.types import Integers, Reals, Sampling, Share
 CANDIDATES: Final = np.linspace(-4.0, 8.0, 513)
 # Deviation (of the logarithm) of the scale of functions in the working law of `expected_scale`.
 SCALE_DEVIATION: Final = 0.7
+# The share of δ that functions of different numbers of points leave to the function rank; the rest
+# goes to points that do not show the whole domain. Chosen by simulation, see `benchmarks.mixed`.
+LEFT_TO_FUNCTIONS: Final = Fraction(9, 10)
 
 
 @dataclass(frozen=True)
@@ -241,6 +248,11 @@ def candidate_ranks(m: int, alpha: Fraction) -> Integers:
     return np.clip(k, 1, m).astype(np.int64)
 
 
+def held_ranks(m: int, alpha: Fraction) -> Integers:
+    """Every candidate rank for functions of m points, and m: rising, with repetitions."""
+    return np.append(candidate_ranks(m, alpha), m)
+
+
 def best_candidate(
     n: int, m: float, k: Integers, one_minus_beta: Reals, request: Request
 ) -> int | None:
@@ -282,6 +294,72 @@ def expected_scale(k: Any, j: Any, m: float, n: int) -> Reals:
     z = ndtri(place)
     variance = place * (1 - place) * 2 * np.pi * np.exp(z * z) / (n + 2)
     return np.asarray(q * np.exp(deviation * z + deviation**2 * variance / 2))
+
+
+# --- functions of different numbers of points -----------------------------------------------
+
+
+@dataclass(frozen=True)
+class CommonTail:
+    """One bound β* for functions of any number of points: the same rule for each of them.
+
+        ℓ = n + 1 − j is fixed beforehand and bounds P[score > λ̂] by a level δ′;  β* = 1 − δ′/δ
+        k(m) = the smallest rank with P[Bin(m, 1 − α) ≥ k] ≤ β*; the score is ∞ where there is none
+
+    The smallest of `held_ranks`, to be exact: all of them for m up to about 20 000.
+    """
+
+    function: int
+    """j, the rank of λ̂ among the scores."""
+    beta: Fraction
+    """β*, in (0, 1)."""
+    alpha: Fraction
+
+    def point_rank(self, m: int) -> int | None:
+        """k of a function of m points; None where its score is ∞."""
+        return _smallest_held(m, self.alpha, self.beta)
+
+
+def common_tail(n: int, request: Request, misses: int | None = None) -> CommonTail | None:
+    """The rule for n functions of different numbers of points, which it does not look at.
+
+    Args:
+        n: the number of functions.
+        request: what is asked for.
+        misses: ℓ = n + 1 − j; `default_misses` if None.
+
+    Returns:
+        None where so many misses leave nothing of δ.
+    """
+    fixed = default_misses(n, request) if misses is None else misses
+    level = _level(n, fixed, request.confidence) if fixed <= n else Fraction(1)
+    if level >= request.delta:
+        return None
+    j = function_rank(n, level, request.confidence)
+    return None if j is None else CommonTail(j, 1 - level / request.delta, request.alpha)
+
+
+def default_misses(n: int, request: Request) -> int:
+    """ℓ = max(1, ⌊0.9 (n + 1) δ⌋), or with confidence as many as the level 0.9 δ allows."""
+    j = function_rank(n, LEFT_TO_FUNCTIONS * request.delta, request.confidence)
+    return 1 if j is None else n + 1 - j
+
+
+def _level(n: int, misses: int, confidence: Fraction | None) -> Fraction:
+    """The level δ′ that admits the function rank j = n + 1 − `misses`."""
+    if confidence is None:
+        return Fraction(misses, n + 1)
+    # P[Bin(n, 1 − δ′) ≥ j] ≤ 1 − confidence from a quantile of a Beta law on. Whether j is really
+    # admitted is for `function_rank` to say, so the quantile is taken a little larger.
+    quantile = float(betaincinv(misses, n + 1 - misses, float(confidence)))
+    return Fraction(quantile) * (1 + Fraction(1, 10**9))
+
+
+@lru_cache(maxsize=4096)
+def _smallest_held(m: int, alpha: Fraction, beta: Fraction) -> int | None:
+    ranks = held_ranks(m, alpha).tolist()
+    place = bisect_left(ranks, True, key=lambda k: tail_at_most(k, m, 1 - alpha, beta))
+    return ranks[place] if place < len(ranks) else None
 
 
 def tightest(pairs: Sequence[Ranks], points: int, training: Iterable[Any], n: int) -> Ranks:

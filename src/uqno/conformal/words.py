@@ -42,3 +42,25 @@ def rounded_up(x: float, digits: int = 3) -> str:
     step = Decimal(1).scaleb(d.adjusted() - digits + 1)
     up = d.quantize(step, rounding=ROUND_CEILING).normalize()
     return rounded_up(x, digits + 3) if d < 1 <= up else f"{up:f}"
+
+
+def about_points(sampling: str, mixed: str, by_tail: bool, least: int, most: int) -> str:
+    """What a promise supposes of the points of functions, to be added to its sentence.
+
+    Args:
+        sampling, mixed: of `guarantees.Fraction`.
+        by_tail: whether the rule is the same for functions of any number of points.
+        least, most: the numbers of points of the calibration functions.
+    """
+    finely = ", that how finely a function is observed is part of its draw"
+    if sampling == "grid":
+        return finely if least != most else ""
+    drawn = ", that each function's points are independent draws from the domain"
+    if by_tail:
+        return drawn + finely
+    at_least = f"a new one is observed at no fewer than {least} points"
+    if mixed == "subsample":
+        return f"{drawn} and their number tells nothing of the function, or {at_least}"
+    if least != most:
+        return f"{drawn}{finely} and {at_least}"
+    return f"{drawn} and their number, {least}, was fixed beforehand or is the new one's too"

@@ -112,6 +112,29 @@ def unless_seen(
         )
 
 
+def unless_tied(
+    functions: Iterable[Scored], base: Base, uncertainty: Uncertainty
+) -> Iterator[Scored]:
+    """The functions, if Ĝ and E answer at each of their points whatever the others are.
+
+    Raises:
+        ValueError: a function is scored at points that an operator takes as its input, so that
+            its answer at one depends on where the others were drawn.
+    """
+    modules = (*base.operators, *uncertainty.modules())
+    tied = [m for m in modules if getattr(m, "answers_depend_on_points", False)]
+    names = sorted({type(getattr(m, "module", m)).__name__ for m in tied})
+    for i, one in enumerate(functions):
+        if names and "queries" not in one.sample:
+            raise ValueError(
+                "a promise about points drawn at random needs an answer at each that does not "
+                f"depend on where the others were drawn, and {', '.join(names)} takes the points "
+                f"of function {i} as its input: use sampling='grid' with the mesh as the domain, "
+                "or give the geometry as points and, drawn apart from it, queries to be scored at"
+            )
+        yield one
+
+
 def guarantees_of(
     alpha: Level, delta: Level, sampling: str, confidence: float | None
 ) -> list[Guarantee]:

@@ -34,7 +34,7 @@ from uqno.model.inputs import (
     own_scales,
     places,
 )
-from uqno.model.scoring import Level, guarantees_of, predicted, scored, unless_seen
+from uqno.model.scoring import Level, guarantees_of, predicted, scored, unless_seen, unless_tied
 from uqno.operators import NeuralOperator, Operator
 from uqno.operators.symmetry import Symmetry, augmentation
 from uqno.training import CrossFit, RelativeL2, fit
@@ -202,7 +202,8 @@ class UQNO:
 
         Raises:
             InfeasibleError: no finite λ̂ carries the guarantee; the message says what would.
-            ValueError: some of the functions were used in training.
+            ValueError: some of the functions were used in training; or points are promised to be
+                random that an operator takes as its input, so that its answers depend on them.
         """
         self._need_fit("calibrate")
         checks.functions(len(data))
@@ -213,6 +214,8 @@ class UQNO:
             several = isinstance(guarantee, Sequence)
             rules = [*guarantee] if isinstance(guarantee, Sequence) else [guarantee]
         functions = scored(self.base, self.uncertainty, data, batch_size, weights)
+        if any(rule.needs_independent_points for rule in rules):
+            functions = unless_tied(functions, self.base, self.uncertainty)
         stream = FunctionStream(unless_seen(functions, self.seen, len(data)), weighted=weights)
         self.calibrations = calibrate_all(stream, None, rules)
         return self.calibrations if several else self.calibrations[0]

@@ -121,7 +121,17 @@ class Operator(nn.Module):
     @property
     def takes_queries(self) -> bool:
         """Whether it answers at queries, anywhere in the domain."""
-        return "queries" in (self.names if self.fields is None else self.fields.values())
+        return "queries" in self._taken
+
+    @property
+    def answers_depend_on_points(self) -> bool:
+        """Whether the answer at one point of a sample depends on where its other points are.
+
+        What the module says of itself; where it says nothing, whether it takes the field `points`.
+        Its answers at `queries` do not depend on each other.
+        """
+        said: bool | None = getattr(self.module, "answers_depend_on_points", None)
+        return "points" in self._taken if said is None else said
 
     # --- normalisers and devices --------------------------------------------------------------
 
@@ -230,6 +240,11 @@ class Operator(nn.Module):
                 "network= to the uncertainty"
             )
         return FNO(inputs, outputs, modes=(12,) * dimensions)
+
+    @property
+    def _taken(self) -> tuple[str, ...]:
+        """The names of the fields that the module may be given."""
+        return self.names if self.fields is None else tuple(self.fields.values())
 
     @property
     def _network(self) -> NeuralOperator | None:

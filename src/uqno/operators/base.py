@@ -35,6 +35,9 @@ class NeuralOperator(nn.Module):
     Attributes:
         config: the arguments of the constructor, defaults included, as JSON holds them.
         latent: the grid that a network on geometries works on; None for functions on grids.
+        answers_depend_on_points: whether the answer at one point of a sample without `queries`
+            depends on where its other points are; None for "if it takes the field `points`". Such
+            a network cannot be calibrated with sampling="iid" at these points.
 
     Example:
         >>> class Pointwise(NeuralOperator):
@@ -50,6 +53,7 @@ class NeuralOperator(nn.Module):
 
     config: dict[str, Any]
     latent: LatentGrid | None = None
+    answers_depend_on_points: bool | None = None
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

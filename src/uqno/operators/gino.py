@@ -46,6 +46,7 @@ class GINO(NeuralOperator):
     """
 
     latent: LatentGrid
+    answers_depend_on_points = True  # the latent function is a sum over them
     mesh: Tensor
     spacing: Tensor
     size: Tensor

@@ -79,6 +79,7 @@ def test_what_most_rules_leave_alone():
     assert (cal.alpha, cal.delta) == (None, None)
     assert cal.levels == {"share": 0.5, "unit": "m"}
     assert rule.check(cal) is None
+    assert rule.needs_independent_points is False
     np.testing.assert_array_equal(cal.scores, [3, 6, 9, 12])
     assert cal.details == {}
     assert Largest().ranks(3) is None

@@ -6,20 +6,26 @@ from math import ceil
 import numpy as np
 import pytest
 
-from tests.conformal import reference
 from uqno.conformal.guarantees.designs import (
     AllCandidates,
-    CommonCandidate,
+    CommonTailRank,
     FixedRank,
     GridRank,
     HoeffdingRank,
     Subsample,
     WeightedShare,
-    all_candidates,
-    chosen_column,
-    iid_choice,
+    held_pair,
+    held_scores,
 )
-from uqno.conformal.ranks import CANDIDATES, Ranks, Request, candidate_ranks, default_ranks
+from uqno.conformal.ranks import (
+    CANDIDATES,
+    CommonTail,
+    Ranks,
+    Request,
+    candidate_ranks,
+    default_ranks,
+    held_ranks,
+)
 from uqno.conformal.scores import blocks
 from uqno.conformal.stream import Stream
 
@@ -79,10 +85,9 @@ def test_hoeffding_takes_t_from_the_smallest_function():
 
 def test_candidates():
     ranks = candidate_ranks(100, TENTH)
-    assert CommonCandidate(TENTH, 200).point_rank(100) == ranks[200]
     held = AllCandidates(TENTH).ranks(100)
     np.testing.assert_array_equal(held, [*ranks, 100])
-    np.testing.assert_array_equal(held, all_candidates(100, TENTH))
+    np.testing.assert_array_equal(held, held_ranks(100, TENTH))
     for c in (0, 17, 171, 300, 512):
         wanted = ceil(90 + CANDIDATES[c] * 3 - 1e-9)  # mean 90, deviation 3
         assert ranks[c] == min(wanted, 100)
@@ -103,41 +108,35 @@ def test_subsampling():
     np.testing.assert_array_equal(evidence.scores, expected)
 
 
-@pytest.mark.parametrize("confidence", [None, 0.8])
-def test_one_beta_for_functions_of_different_numbers_of_points(confidence):
-    request = Request.of(0.2, 0.2, "iid", confidence)
-    sizes = [30, 20, 25] * 20
-    pair, candidate = iid_choice(request, sizes)
-    assert pair.point == candidate_ranks(20, request.alpha)[candidate]
-    worst = max(
-        reference.tail(int(candidate_ranks(m, request.alpha)[candidate]), m, Fraction(4, 5))
-        for m in (20, 25, 30)
-    )
-    level = request.delta * (1 - worst)
-    assert pair.function == reference.smallest_function_rank(60, level, request.confidence)
-    assert iid_choice(request, [20] * 60) == (default_ranks(60, 20, request), None)
-    assert iid_choice(request, [20, 30]) == (None, None)
-    assert iid_choice(request, [20, 20]) == (None, None)
+def test_a_rank_of_its_own_for_each_number_of_points():
+    """β* = 1/4 at α = 1/10: 0.9¹³ = 0.254 has no rank, 0.9¹⁴ = 0.229 has 14."""
+    collector = CommonTailRank(CommonTail(5, Fraction(1, 4), TENTH))
+    for points in (13, 14, 50):
+        collector.add(block(np.arange(1.0, 2 * points + 1).reshape(2, points)))
+    evidence = collector.evidence()
+    # P[Bin(50, 0.9) ≥ 47] = 0.2503, of which 1/4 is just below.
+    np.testing.assert_array_equal(evidence.scores, [np.inf, np.inf, 14, 28, 48, 98])
+    np.testing.assert_array_equal(evidence.sizes, [13, 13, 14, 14, 50, 50])
+    assert [collector.ranks(m).tolist() for m in (13, 14, 50)] == [[13], [14], [48]]
 
 
-def test_a_choice_at_the_edge_of_rounding_is_refused():
-    """(n + 1) δ (1 − β) = 1 exactly: one number of points decides it exactly, several do not."""
-    request = Request.of(0.5, 0.2, "iid")
-    assert default_ranks(9, 1, request) == Ranks(1, 9)
-    assert iid_choice(request, [1] * 8 + [2]) == (None, None)
-    j = iid_choice(Request.of(0.5, 0.2000001, "iid"), [1] * 8 + [2])[0].function
-    assert j == 9
+def test_functions_without_a_score_are_checked_too():
+    collector = CommonTailRank(CommonTail(5, Fraction(1, 4), TENTH))
+    with pytest.raises(ValueError, match="function 0"):
+        collector.add(block(np.array([[1.0, np.nan]])))
 
 
-def test_the_chosen_column():
-    request = Request.of(0.1, 0.1, "iid")
-    sizes = np.array([50, 40, 50])
-    scores = np.stack([all_candidates(int(m), request.alpha) for m in sizes]) * [[1], [100], [2]]
-    pair, candidate = Ranks(38, 60), 300
-    own = {m: int(candidate_ranks(m, request.alpha)[candidate]) for m in (40, 50)}
-    found, chosen = chosen_column(request, sizes, scores, pair, candidate)
-    assert found == Ranks(own[40], 60)  # that of the smallest number of points
-    np.testing.assert_array_equal(chosen, [own[50], 100 * own[40], 2 * own[50]])
-    found, chosen = chosen_column(request, sizes[:1], scores[:1], Ranks(47, 3), None)
-    assert found == Ranks(47, 3)
-    np.testing.assert_array_equal(chosen, [47])
+def test_scores_among_all_that_were_kept():
+    sizes = np.array([50, 40, 50, 3])
+    scores = np.stack([held_ranks(int(m), TENTH) for m in sizes]) * [[1], [100], [2], [7]]
+    chosen = held_scores({50: 47, 40: 38, 3: None}.get, sizes, scores, TENTH)
+    np.testing.assert_array_equal(chosen, [47, 3800, 94, np.inf])
+
+
+def test_a_pair_among_all_that_were_kept():
+    assert held_pair(Ranks(47, 3), 50, TENTH) == Ranks(47, 3)
+    assert held_pair(Ranks(50, 3), 50, TENTH) == Ranks(50, 3)
+    m = 10**6
+    ranks = held_ranks(m, TENTH)
+    assert held_pair(Ranks(int(ranks[200]) + 1, 3), m, TENTH) == Ranks(int(ranks[201]), 3)
+    assert held_pair(Ranks(int(ranks[200]), 3), m, TENTH) == Ranks(int(ranks[200]), 3)

@@ -30,6 +30,7 @@ CONDITIONAL = (
 BAND = "the band of 1 × uncertainty around the prediction covers at least 90 % of "
 GIVEN = ", given that prediction and uncertainty were made without these functions"
 DRAWN = ", that each function's points are independent draws from the domain"
+FIXED = " and their number, 1000, was fixed beforehand or is the new one's too"
 FINELY = ", that how finely a function is observed is part of its draw"
 LAW = ", whatever the law and however good the model; nothing is promised "
 SET = "about this calibration set alone, "
@@ -46,8 +47,15 @@ WEIGHED = "the function's domain, measured by the weights"
     ("more", "said"),
     [
         ({}, MARGINAL + BAND + POINTS + GIVEN + LAW + SET + OTHERS + REST),
-        ({"sampling": "iid"}, MARGINAL + BAND + DOMAIN + GIVEN + DRAWN + LAW + SET + REST),
-        ({"sampling": "hoeffding"}, MARGINAL + BAND + DOMAIN + GIVEN + DRAWN + LAW + SET + REST),
+        ({"sampling": "iid"}, MARGINAL + BAND + DOMAIN + GIVEN + DRAWN + FIXED + LAW + SET + REST),
+        (
+            {"sampling": "hoeffding"},
+            MARGINAL + BAND + DOMAIN + GIVEN + DRAWN + FIXED + LAW + SET + REST,
+        ),
+        (
+            {"sampling": "iid", "misses": 2},
+            MARGINAL + BAND + DOMAIN + GIVEN + DRAWN + FINELY + LAW + SET + REST,
+        ),
         (
             {"weights": np.ones(1000)},
             MARGINAL + BAND + WEIGHED + GIVEN + LAW + SET + OTHERS + REST,
@@ -55,7 +63,7 @@ WEIGHED = "the function's domain, measured by the weights"
         ({"confidence": 0.8}, CONDITIONAL + BAND + POINTS + GIVEN + LAW + OTHERS + REST),
         (
             {"confidence": 0.8, "sampling": "iid"},
-            CONDITIONAL + BAND + DOMAIN + GIVEN + DRAWN + LAW + REST,
+            CONDITIONAL + BAND + DOMAIN + GIVEN + DRAWN + FIXED + LAW + REST,
         ),
     ],
 )
@@ -67,15 +75,21 @@ def test_the_sentence_word_for_word(more, said):
     ("more", "said"),
     [
         ({}, FINELY + LAW),
+        ({"sampling": "iid"}, DRAWN + FINELY + LAW),
         (
-            {"sampling": "iid"},
+            {"sampling": "hoeffding", "alpha": 0.4, "delta": 0.4},
             DRAWN + FINELY + " and a new one is observed at no fewer than 40 points" + LAW,
         ),
-        ({"sampling": "iid", "mixed": "subsample"}, DRAWN + LAW),
+        (
+            {"sampling": "iid", "mixed": "subsample"},
+            DRAWN + " and their number tells nothing of the function, or a new one is observed at "
+            "no fewer than 40 points" + LAW,
+        ),
     ],
 )
 def test_the_sentence_for_different_numbers_of_points(more, said):
-    assert GIVEN + said in calibrate(RAGGED, RAGGED, 0.2, 0.2, **more).guarantee
+    asked = {"alpha": 0.2, "delta": 0.2, **more}
+    assert GIVEN + said in calibrate(RAGGED, RAGGED, **asked).guarantee
 
 
 @pytest.mark.parametrize(
@@ -144,6 +158,29 @@ def test_the_plan_word_for_word(asked, said):
     assert str(plan(*asked)) == said
 
 
+def test_the_plan_with_misses():
+    rule = Fraction(0.1, 0.1, "iid", misses=8)
+    # β* = 1 − 8/(101 · 0.1) = 0.2079; P[Bin(50, 0.9) ≥ 47] = 0.2503, ≥ 48: 0.1117.
+    assert rule.ranks_for(100, 50) == Ranks(48, 93)
+    assert rule.feasible(100, 50)
+    assert str(plan(functions=100, points=50, guarantee=rule)).startswith(
+        "Feasible with 100 calibration functions of 50 points each, alpha = 0.1, delta = 0.1, "
+        "sampling = 'iid', misses = 8: the score of a function is its 48th smallest ratio of 50, "
+        "the scale the 93rd smallest score of 100; then, "
+    )
+    # 0.9¹⁴ = 0.2288, 0.9¹⁵ = 0.2059; and ten misses of 100 functions leave 1 − 10/10.1.
+    assert [rule.feasible(100, m) for m in (14, 15)] == [False, True]
+    assert rule.ranks_for(100, 14) is None
+    assert rule.ranks_for(79, 50) is None
+    assert [rule.feasible(n, 10**6) for n in (1, 79, 80)] == [False, False, True]
+    assert not Fraction(0.5, 0.9, "iid", misses=1).feasible(1, 1000)
+    assert str(plan(functions=100, points=14, guarantee=rule)) == (
+        "Not feasible with 100 calibration functions of 14 points each, alpha = 0.1, delta = 0.1, "
+        "sampling = 'iid', misses = 8. What would be: at least 103 functions, or at least 15 "
+        "points per function, or alpha of at least 0.107, or delta of at least 0.103."
+    )
+
+
 # --- what is asked for -----------------------------------------------------------------------
 
 
@@ -157,13 +194,25 @@ def test_settings_are_exact_and_make_it_again():
         "sampling": "iid",
         "mixed": "subsample",
         "seed": 7,
+        "misses": None,
         "ranks": {"point": 3, "function": 4},
     }
     plain = Fraction(0.1, 0.2)
     assert (plain.sampling, plain.confidence, plain.mixed, plain.seed) == ("grid", None, "own", 0)
     assert plain.settings["confidence"] is plain.settings["ranks"] is None
+    assert plain.misses is plain.settings["misses"] is None
+    fixed = Fraction(0.1, 0.2, "iid", misses=5)
+    assert fixed.settings["misses"] == 5
+    assert Fraction.of_settings(fixed.settings) == fixed != Fraction(0.1, 0.2, "iid")
     assert Fraction.of_settings(plain.settings) == plain
     assert Fraction(0.1, 0.2, seed=3).seed == 3
+
+
+@pytest.mark.parametrize(
+    ("sampling", "needs"), [("grid", False), ("iid", True), ("hoeffding", True)]
+)
+def test_which_promises_need_independent_points(sampling, needs):
+    assert Fraction(0.1, 0.1, sampling).needs_independent_points is needs
 
 
 @pytest.mark.parametrize(
@@ -177,6 +226,16 @@ def test_settings_are_exact_and_make_it_again():
         ({"sampling": "none"}, "sampling = 'none'"),
         ({"mixed": "none"}, "mixed = 'none'"),
         ({"ranks": 3}, "ranks = 3 must be"),
+        ({"misses": 0, "sampling": "iid"}, "misses = 0 must be a whole number, at least 1"),
+        ({"misses": 1.5, "sampling": "iid"}, "misses = 1.5 must be a whole number"),
+        (
+            {"misses": 3},
+            r"misses = 3 is for sampling='iid' with mixed='own' and no ranks, got "
+            r"sampling='grid', mixed='own', ranks=None: leave misses out",
+        ),
+        ({"misses": 3, "sampling": "hoeffding"}, "misses = 3 is for sampling='iid'"),
+        ({"misses": 3, "sampling": "iid", "mixed": "subsample"}, "got .* mixed='subsample'"),
+        ({"misses": 3, "sampling": "iid", "ranks": Ranks(1, 2)}, r"got .*ranks=Ranks\(point=1"),
     ],
 )
 def test_bad_settings(more, said):
@@ -199,8 +258,6 @@ def test_subsampling_refuses_with_the_smallest_number_of_points():
     rule = Fraction(0.1, 0.02, "iid", mixed="subsample")
     with pytest.raises(InfeasibleError, match="Not feasible with 60 calibration functions of 12 "):
         rule.collector(Facts(60, (20, 12, 15) * 20, weighted=False))
-    with pytest.raises(InfeasibleError, match=r"not feasible with 9 functions of different .*, 1 "):
-        Fraction(0.5, 0.2, "iid").collector(Facts(9, (1, 2, 1) * 3, weighted=False))
 
 
 @pytest.mark.parametrize("sampling", ["iid", "hoeffding"])
@@ -276,6 +333,75 @@ def test_pairs_on_the_boundary():
     ):
         with pytest.raises(ValueError, match=said):
             Calibration.from_json(claimed(ranks={"point": point, "function": function}))
+
+
+def test_claims_of_functions_with_different_numbers_of_random_points():
+    """They say j; what follows from it is checked, and what was fixed beforehand too."""
+    fixed = calibrate(RAGGED, RAGGED, 0.2, 0.2, "iid", misses=8)
+    free = calibrate(RAGGED, RAGGED, 0.2, 0.2, "iid")
+    assert (fixed.ranks, free.ranks) == (Ranks(34, 53), Ranks(35, 51))
+    for cal in (fixed, free):
+        again = Calibration.from_json(cal.to_json())
+        assert again == cal
+        assert again.rule.misses == cal.rule.misses
+    # Without misses in the file any j is as good as another, with the k that belongs to it.
+    Calibration.from_json(replace(free, ranks=fixed.ranks).to_json())
+    for wrong in (
+        replace(fixed, ranks=free.ranks),
+        replace(free, ranks=Ranks(34, 51)),
+        replace(free, ranks=Ranks(36, 51)),
+        replace(free, ranks=Ranks(None, 51)),
+        replace(free, ranks=Ranks(40, 48)),
+        replace(free, ranks=Ranks(35, 53)),
+    ):
+        with pytest.raises(ValueError, match="do not carry the guarantee"):
+            Calibration.from_json(wrong.to_json())
+    coarse = [np.ones(m) for m in (1, *(50,) * 59)]
+    cal = calibrate(coarse, coarse, 0.2, 0.2, "iid")
+    assert cal.ranks == Ranks(None, 51)
+    assert Calibration.from_json(cal.to_json()) == cal
+
+
+def test_misses_fix_the_rule_where_all_functions_are_alike():
+    error = np.random.default_rng(3).random((60, 50))
+    cal = calibrate(error, np.ones((60, 50)), 0.2, 0.2, "iid", misses=9)
+    assert cal.ranks == Ranks(43, 52)
+    assert cal.scale == np.sort(np.sort(error, axis=1)[:, 42])[51]
+    assert calibrate(iter(error), iter(np.ones((60, 50))), 0.2, 0.2, "iid", misses=9) == cal
+    assert Calibration.from_json(cal.to_json()) == cal
+    splits = [np.arange(60), np.arange(59, -1, -1)]
+    rule = Fraction(0.2, 0.2, "iid", misses=9)
+    both = calibrate_splits(error, np.ones((60, 50)), rule, splits)
+    assert both.tolist() == [cal.scale, cal.scale]
+    with pytest.raises(ValueError, match="do not carry"):
+        Calibration.from_json(replace(cal, ranks=Ranks(42, 52)).to_json())
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_too_many_functions_of_too_few_points(streamed):
+    """Misses = 10 of 60: nine functions may have no score, and are among the largest."""
+
+    def scale(few, **more):
+        functions = [np.arange(1.0, m + 1) for m in (1,) * few + (50,) * (60 - few)]
+        error, ones = (iter(x) if streamed else x for x in (functions, [e**0 for e in functions]))
+        return calibrate(error, ones, 0.2, 0.2, "iid", **more).scale
+
+    assert scale(9) == 44
+    with pytest.raises(InfeasibleError, match=r"^10 of 60 functions have too few points") as why:
+        scale(10)
+    assert str(why.value) == (
+        "10 of 60 functions have too few points for a score, at most 9 may with misses = 10: fix "
+        "fewer misses before another set is seen, or for this one if numbers of points tell "
+        "nothing of the functions. Not feasible with 60 calibration functions of 1 points each, "
+        "alpha = 0.2, delta = 0.2, sampling = 'iid', misses = 10. What would be: at least 249 "
+        "functions, or at least 8 points per function, "
+        "or alpha of at least 0.82, or delta of at least 0.82."
+    )
+    with pytest.raises(InfeasibleError, match=r"^Not feasible with 60 .* 1 points.*misses = 13"):
+        scale(1, misses=13)
+    assert scale(9, misses=10) == 44
+    with pytest.raises(InfeasibleError, match=r"^9 of 60 .* at most 8 may with misses = 9"):
+        scale(9, misses=9)
 
 
 def test_claims_with_weights_or_different_numbers_of_points():

@@ -162,6 +162,14 @@ class Guarantee(ABC):
         """The same guarantee with another value of one of its `shares`."""
         return self.of_settings({**self.settings, name: value})
 
+    @property
+    def needs_independent_points(self) -> bool:
+        """Whether it supposes that a function's points are independent draws from its domain.
+
+        Then the answer at a point must not depend on where the others were drawn.
+        """
+        return False
+
     # --- the rule -------------------------------------------------------------------------------
 
     @abstractmethod

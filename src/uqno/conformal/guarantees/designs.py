@@ -8,23 +8,20 @@ depends on it, the scores at many candidate ranks are kept, and the pair is chos
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
 import numpy as np
 
-from uqno.conformal.binomial import lower_tail, relative_slack
 from uqno.conformal.guarantees.contract import ScoreCollector
 from uqno.conformal.ranks import (
+    CommonTail,
     Ranks,
     Request,
-    best_candidate,
-    candidate_ranks,
-    default_ranks,
-    function_rank,
     grid_point_rank,
+    held_ranks,
     hoeffding_t,
 )
 from uqno.conformal.scores import Functions
@@ -96,15 +93,20 @@ class HoeffdingRank(RankCollector):
         return ceil(points * (1 - self.request.alpha + t))
 
 
-class CommonCandidate(RankCollector):
-    """Each function its own k, at one β common to all numbers of points."""
+class CommonTailRank(ScoreCollector):
+    """Each function its own k, at one β common to all; ∞ for a function of too few points."""
 
-    def __init__(self, alpha: Fraction, candidate: int) -> None:
+    def __init__(self, tail: CommonTail) -> None:
         super().__init__()
-        self.alpha, self.candidate = alpha, candidate
+        self.tail = tail
 
-    def point_rank(self, points: int) -> int:
-        return int(candidate_ranks(points, self.alpha)[self.candidate])
+    def ranks(self, points: int) -> Integers:
+        return np.array([self.tail.point_rank(points) or points])
+
+    def score(self, functions: Functions) -> Reals:
+        k = self.tail.point_rank(functions.points)
+        scores = functions.scores(k or functions.points)  # read, and so checked, in any case
+        return scores if k is not None else np.full_like(scores, np.inf)
 
 
 class AllCandidates(ScoreCollector):
@@ -115,7 +117,7 @@ class AllCandidates(ScoreCollector):
         self.alpha = alpha
 
     def ranks(self, points: int) -> Integers:
-        return all_candidates(points, self.alpha)
+        return held_ranks(points, self.alpha)
 
     def score(self, functions: Functions) -> Reals:
         return functions.scores(self.ranks(functions.points))
@@ -140,48 +142,29 @@ class Subsample(ScoreCollector):
         self.keep(self.score(functions), self.points)
 
 
-# --- independent points -----------------------------------------------------------------------
+# --- of all that `AllCandidates` kept ----------------------------------------------------------
 
 
-def all_candidates(points: int, alpha: Fraction) -> Integers:
-    """Every candidate rank for functions of m points, and m: rising, with repetitions."""
-    return np.append(candidate_ranks(points, alpha), points)
+def held_pair(pair: Ranks, points: int, alpha: Fraction) -> Ranks:
+    """The pair with the smallest k that was kept and is no smaller: as admissible as the pair."""
+    ranks = held_ranks(points, alpha)
+    return Ranks(int(ranks[np.searchsorted(ranks, pair.point or points)]), pair.function)
 
 
-def iid_choice(request: Request, sizes: Sequence[int]) -> tuple[Ranks | None, int | None]:
-    """The pair for the smallest m, and which candidate where functions differ in m.
+def held_scores(
+    rank_of: Callable[[int], int | None], sizes: Integers, scores: Reals, alpha: Fraction
+) -> Reals:
+    """The score of each function, (n,), at a k that was kept, by its number of points.
 
-    Returns:
-        (None, None) where no pair is admissible.
+    Args:
+        rank_of: k of functions of so many points; None where the score is ∞.
+        sizes: (n,); scores: (n, candidates + 1).
+        alpha: of the candidates.
     """
-    n, least = len(sizes), min(sizes)
-    if least == max(sizes):
-        return default_ranks(n, least, request), None
-    alpha = request.alpha
-    each = [lower_tail(candidate_ranks(m, alpha), m, float(alpha)) for m in sorted(set(sizes))]
-    one_minus_beta = np.min(each, axis=0)
-    ranks = candidate_ranks(least, alpha)
-    candidate = best_candidate(n, float(least), ranks, one_minus_beta, request)
-    if candidate is None:
-        return None, None
-    safe = Fraction(float(one_minus_beta[candidate])) * (1 - Fraction(relative_slack(max(sizes))))
-    j = function_rank(n, request.delta * safe, request.confidence)
-    return (None, None) if j is None else (Ranks(int(ranks[candidate]), j), candidate)
-
-
-def chosen_column(
-    request: Request, sizes: Integers, scores: Reals, pair: Ranks, candidate: int | None
-) -> tuple[Ranks, Reals]:
-    """The pair and the scores, (n,), at the chosen candidate of all that `AllCandidates` kept."""
-    chosen = np.empty(len(sizes))
-    least_rank = 0
-    for m in np.unique(sizes):
-        ranks = all_candidates(int(m), request.alpha)
-        wanted = pair.point or int(m)
-        if candidate is not None:
-            wanted = int(ranks[candidate])
-        # Any k above an admissible one is admissible too.
-        column = int(np.searchsorted(ranks, wanted))
-        chosen[sizes == m] = scores[sizes == m, column]
-        least_rank = least_rank or int(ranks[column])
-    return Ranks(least_rank, pair.function), chosen
+    chosen = np.full(len(sizes), np.inf)
+    for m in np.unique(sizes).tolist():
+        k = rank_of(m)
+        if k is not None:
+            column = int(np.searchsorted(held_ranks(m, alpha), k))
+            chosen[sizes == m] = scores[sizes == m, column]
+    return chosen

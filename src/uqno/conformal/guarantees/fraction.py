@@ -11,7 +11,7 @@ says which pairs (k, j) carry the guarantee, in each of three ways of observing 
 from __future__ import annotations
 
 import fractions
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -30,21 +30,24 @@ from uqno.conformal.guarantees.contract import (
 )
 from uqno.conformal.guarantees.designs import (
     AllCandidates,
-    CommonCandidate,
+    CommonTailRank,
     FixedRank,
     GridRank,
     HoeffdingRank,
     Subsample,
     WeightedShare,
-    chosen_column,
-    iid_choice,
+    held_pair,
+    held_scores,
 )
 from uqno.conformal.planning import Plan, plan_for
 from uqno.conformal.ranks import (
+    CommonTail,
     Ranks,
     Request,
     admissible,
     best_function_rank,
+    common_tail,
+    default_misses,
     default_ranks,
     feasible,
     function_rank,
@@ -76,6 +79,10 @@ class Fraction(Guarantee):
             reduced at random to the smallest number.
         ranks: an admissible pair of your own choice, made without the calibration scores.
         seed: decides the draw of mixed="subsample".
+        misses: ℓ = n + 1 − j of mixed="own", fixed before the calibration functions are seen, their
+            numbers of points included: the promise then holds for a new function of any number of
+            points even where those of the calibration functions are all the same. By default
+            about 0.9 (n + 1) δ where they differ.
 
     References:
         Z. Ma, K. Azizzadenesheli, A. Anandkumar: Calibrated Uncertainty Quantification for
@@ -89,6 +96,7 @@ class Fraction(Guarantee):
     mixed: Mixed = "own"
     ranks: Ranks | None = None
     seed: int = 0
+    misses: int | None = None
 
     name: ClassVar[str] = "fraction"
     shares: ClassVar[tuple[str, ...]] = ("alpha", "delta")
@@ -100,6 +108,9 @@ class Fraction(Guarantee):
         exact["sampling"] = checks.sampling(self.sampling)
         exact["mixed"] = checks.mixed(self.mixed, exact["sampling"])
         exact["seed"] = checks.count("seed", self.seed, least=0)
+        if self.misses is not None:
+            more = (exact["sampling"], exact["mixed"], self.ranks)
+            exact["misses"] = checks.misses(self.misses, *more)
         for name, value in exact.items():
             object.__setattr__(self, name, value)  # frozen for everyone else
         if self.ranks is not None:
@@ -121,19 +132,29 @@ class Fraction(Guarantee):
             )
         }
         settings |= {"sampling": self.sampling, "mixed": self.mixed, "seed": self.seed}
-        pair = self.ranks
+        settings["misses"], pair = self.misses, self.ranks
         settings["ranks"] = (
             None if pair is None else {"point": pair.point, "function": pair.function}
         )
         return settings
 
+    @property
+    def needs_independent_points(self) -> bool:
+        return self.sampling != "grid"
+
     # --- the rule -------------------------------------------------------------------------------
 
     def feasible(self, functions: int, points: int) -> bool:
+        if self.misses is not None:
+            return functions > 1 and self.ranks_for(functions, points) is not None
         return feasible(functions, points, self.request)
 
     def ranks_for(self, functions: int, points: int) -> Ranks | None:
-        return default_ranks(functions, points, self.request)
+        if self.misses is None:
+            return default_ranks(functions, points, self.request)
+        tail = common_tail(functions, self.request, self.misses)
+        point = None if tail is None else tail.point_rank(points)
+        return None if tail is None or point is None else Ranks(point, tail.function)
 
     def collector(self, facts: Facts) -> Collector:
         if facts.weighted:
@@ -166,10 +187,9 @@ class Fraction(Guarantee):
             return HoeffdingRank(request, None if sizes is None else min(sizes))
         if sizes is None:
             return AllCandidates(request.alpha)
-        pair, candidate = self._iid_choice(sizes)
-        if candidate is None:
-            return FixedRank(point=pair.point)
-        return CommonCandidate(request.alpha, candidate)
+        if self._by_tail(min(sizes), max(sizes)):
+            return CommonTailRank(self._tail(np.array(sizes)))
+        return FixedRank(point=self._pair(len(sizes), min(sizes)).point)
 
     def solve(self, evidence: Evidence) -> Solution:
         checks.functions(len(evidence))
@@ -191,24 +211,52 @@ class Fraction(Guarantee):
     def _decide(self, evidence: Evidence) -> tuple[Ranks, Reals]:
         """The pair, once the points of every function are known, and the scores at its k, (n,)."""
         n, sizes, scores = len(evidence), evidence.sizes, evidence.scores
-        least = int(sizes.min())
+        least, most = int(sizes.min()), int(sizes.max())
         if self.ranks is not None:
-            return self._own_pair(n, least, int(sizes.max())), scores
-        if self.sampling != "iid":
-            return self._pair(n, least), scores
-        pair, candidate = self._iid_choice(sizes.tolist())
-        if scores.ndim == 1:
+            return self._own_pair(n, least, most), scores
+        alpha, several = self.request.alpha, scores.ndim > 1  # scores, to choose among
+        if self._by_tail(least, most):
+            tail = self._tail(sizes)
+            pair = Ranks(tail.point_rank(least), tail.function)
+            return pair, held_scores(tail.point_rank, sizes, scores, alpha) if several else scores
+        pair = self._pair(n, least)
+        if not several:
             return pair, scores
-        return chosen_column(self.request, sizes, scores, pair, candidate)
+        pair = held_pair(pair, least, alpha)
+        return pair, held_scores(lambda m: pair.point, sizes, scores, alpha)
+
+    def _by_tail(self, least: int, most: int) -> bool:
+        """Whether functions of so many points have one β in common, and each its own k."""
+        return self.sampling == "iid" and (self.misses is not None or least != most)
 
     def _pair(self, n: int, m: int) -> Ranks:
         """The default pair, or an error that says what would be feasible."""
         pair = default_ranks(n, m, self.request)
-        return pair if pair is not None else self._refuse(n, m)
+        if pair is None:
+            raise InfeasibleError(str(plan_for(self, n, m)))
+        return pair
 
-    def _iid_choice(self, sizes: Any) -> tuple[Ranks, int | None]:
-        pair, candidate = iid_choice(self.request, sizes)
-        return (pair if pair is not None else self._refuse(len(sizes), min(sizes))), candidate
+    def _tail(self, sizes: Integers) -> CommonTail:
+        """The rule for different numbers of points, or an error that says what would be feasible.
+
+        No more functions may have too few points for a score than scores may exceed the scale.
+        """
+        n = len(sizes)
+        misses = default_misses(n, self.request) if self.misses is None else self.misses
+        tail, coarse = common_tail(n, self.request, misses), 0
+        if tail is not None:
+            coarse = sum(tail.point_rank(m) is None for m in sizes.tolist())
+        if tail is None or coarse > n - tail.function:
+            why = str(plan_for(replace(self, misses=misses), n, int(sizes.min())))
+            if coarse:
+                why = (
+                    f"{coarse} of {n} functions have too few points for a score, at most "
+                    f"{misses - 1} may with misses = {misses}: fix fewer misses before another set "
+                    "is seen, or for this one if numbers of points tell nothing of the functions. "
+                    + why
+                )
+            raise InfeasibleError(why)
+        return tail
 
     def _own_pair(self, n: int, least: int, most: int) -> Ranks:
         """The pair of the caller, if it carries the guarantee."""
@@ -226,15 +274,6 @@ class Fraction(Guarantee):
                 + (f"function must be {best} to {n}" if best else "take a larger point rank")
             )
         return pair
-
-    def _refuse(self, n: int, m: int) -> Ranks:
-        plan = plan_for(self, n, m)
-        if plan.feasible:  # on a boundary that a single number of points can use and several cannot
-            raise InfeasibleError(
-                f"not feasible with {n} functions of different numbers of points, {m} and more; "
-                "mixed='subsample' is"
-            )
-        raise InfeasibleError(str(plan))
 
     # --- words and files --------------------------------------------------------------------------
 
@@ -260,12 +299,8 @@ class Fraction(Guarantee):
             )
             unsaid = ""
         said += ", given that prediction and uncertainty were made without these functions"
-        if self.sampling != "grid":
-            said += ", that each function's points are independent draws from the domain"
-        if c.points != c.points_max and self.mixed == "own":
-            said += ", that how finely a function is observed is part of its draw"
-            if self.sampling != "grid":
-                said += f" and a new one is observed at no fewer than {c.points} points"
+        by_tail = self._by_tail(c.points, c.points_max)
+        said += words.about_points(self.sampling, self.mixed, by_tail, c.points, c.points_max)
         if self.sampling == "grid":
             unsaid += "about other points than those functions are calibrated at, "
         return (
@@ -292,6 +327,8 @@ class Fraction(Guarantee):
         )
         if self.confidence is not None:
             given += f", confidence = {float(self.confidence):g}"
+        if self.misses is not None:
+            given += f", misses = {self.misses}"
         if plan.ranks is not None and plan.ranks.point is not None:
             covered = (
                 f"the band covers at least {words.rest(self.alpha)} of {DOMAIN[self.sampling]}"
@@ -327,7 +364,8 @@ class Fraction(Guarantee):
         c, pair = calibration, calibration.ranks
         if c.weighted:
             checks.weights_design(self.sampling)
-        if pair is None or (pair.point is None) != c.weighted:
+        by_tail = not c.weighted and self._by_tail(c.points, c.points_max)
+        if pair is None or (pair.point is None and not by_tail) != c.weighted:
             raise ValueError(
                 f"ranks = {pair} do not fit a calibration with weighted = {c.weighted}"
             )
@@ -338,7 +376,12 @@ class Fraction(Guarantee):
             )
         if pair.point is not None and checks.count("ranks.point", pair.point) > c.points:
             raise ValueError(f"ranks.point = {pair.point} does not fit {c.points} points")
-        if c.points == c.points_max and pair.point is not None:
+        if by_tail:
+            tail = common_tail(
+                c.functions, self.request, self.misses or c.functions + 1 - pair.function
+            )
+            carried = tail is not None and pair == Ranks(tail.point_rank(c.points), tail.function)
+        elif c.points == c.points_max and pair.point is not None:
             carried = admissible(pair, c.functions, c.points, self.request)
         else:
             least = function_rank(c.functions, self.request.delta, self.request.confidence)
