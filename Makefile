@@ -1,7 +1,7 @@
 # make run    set up and run the main job      make lint    style and types
 # make test   set up, lint and test            make bench   benchmarks against peers, one table
 # make mutants   whether the tests of src/uqno/conformal notice changes made to it (an hour)
-# make results   copy what is kept of finished runs (uqno run darcy|cars --preset …) to results/
+# make results   copy what is kept of finished runs (runs/TASK-standard-seed-N) to results/
 .PHONY: run test mutants lint bench results constraints clean
 .DELETE_ON_ERROR:
 PYTHON ?= python3
@@ -31,13 +31,15 @@ lint: .venv/installed-dev
 bench: .venv/installed-dev
 	$(BIN)/python -m benchmarks
 
-# The small part of finished runs that is kept under version control.
-results:
-	for run in darcy-standard darcy-paper cars-standard; do \
-	  test -f runs/$$run/results.json || continue; \
-	  mkdir -p results/$$run; \
-	  cp runs/$$run/results.json runs/$$run/table.md runs/$$run/figures/*.png results/$$run/; \
+# The small part of finished runs that is kept under version control, and the README's tables of it.
+results: .venv/installed-dev
+	for run in runs/*-standard-seed-*; do \
+	  test -f $$run/results.json || continue; \
+	  name=$$(basename $$run); kept=results/$${name%-seed-*}/seed-$${name##*-}; mkdir -p $$kept; \
+	  cp $$run/results.json $$run/scores.npz $$run/table.md $$kept/; \
+	  test -f results/$${name%-seed-*}/band.png || cp $$run/figures/*.png results/$${name%-seed-*}/; \
 	done
+	$(BIN)/python -m tests.readme
 
 # Each stamp is written last, so an interrupted set-up starts again and a finished one is skipped.
 .venv/created:
