@@ -305,7 +305,10 @@ class UQNO:
                 "functions that took no part in training"
             )
         for cal in self.calibrations:
-            if alpha in (None, cal.alpha) and delta in (None, cal.delta):
+            if all(
+                level in (None, getattr(cal, name), getattr(cal.rule, name, None))
+                for name, level in (("alpha", alpha), ("delta", delta))
+            ):
                 return cal
         known = ", ".join(f"({c.alpha}, {c.delta})" for c in self.calibrations)
         raise ValueError(
