@@ -224,6 +224,30 @@ def test_a_leak_is_refused_by_index():
         model.calibrate([*fresh, functions[3], functions[30]], 0.1, 0.1)
 
 
+def test_functions_of_an_earlier_fit_stay_seen(tmp_path):
+    """The second fit trains E alone: the base is still that of the first functions."""
+    first, second = grid_functions(20), grid_functions(20, seed=2)
+    fresh = grid_functions(30, seed=1)
+    model = UQNO(small()).fit(first, **QUICK).fit(second, **QUICK)
+    model.save(tmp_path / "model")
+    again = UQNO.load(tmp_path / "model")
+    third = grid_functions(10, seed=3)
+    again.fit(third, **QUICK)
+    for one, functions in ((model, first), (model, second), (again, first), (again, third)):
+        with pytest.raises(ValueError, match="2 of 32 calibration functions were used in training"):
+            one.calibrate([*fresh, *functions[:2]], 0.2, 0.2)
+    again.calibrate(fresh, 0.2, 0.2)
+
+
+def test_functions_of_a_fit_that_failed_stay_seen():
+    model = UQNO(small()).fit(grid_functions(20), **QUICK)
+    with pytest.raises(OSError, match="the disk is gone"):
+        model.fit(Broken(grid_functions(20, seed=2), 30), **QUICK)
+    model.fit(grid_functions(10, seed=3), **QUICK)
+    with pytest.raises(ValueError, match="20 of 20 calibration functions"):
+        model.calibrate(grid_functions(20, seed=2), 0.2, 0.2)
+
+
 def test_the_order_of_steps_is_enforced():
     a = grid_functions(1)[0]["a"]
     model = UQNO(small())

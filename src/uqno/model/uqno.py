@@ -139,6 +139,7 @@ class UQNO:
             _refuse_other_functions(folder / "functions.json", seen, resume)
         # From here on weights change: a fit that fails leaves no calibration of other weights.
         self.fitted, self.calibrations = False, ()
+        self.seen |= frozenset(seen)  # with those of earlier fits: Ĝ stays as these left it
         if self.folds:
             residuals = out_of_fold(self.base, train, self.folds)
         elif self.trained:
@@ -157,7 +158,7 @@ class UQNO:
             "uncertainty", epochs if uncertainty_epochs is None else uncertainty_epochs
         )
         self.uncertainty.fit(self.base, residuals, Options(uncertainty_options, seed))
-        self.fitted, self.seen = True, frozenset(seen)
+        self.fitted = True
         return self
 
     # --- 3. calibrate λ̂ ---------------------------------------------------------------------
