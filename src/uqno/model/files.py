@@ -3,6 +3,7 @@
 model.json                 what the model is
 base.safetensors           weights of the base; base-2, base-3, … of other members
 uncertainty.safetensors    weights of the uncertainty
+probe.safetensors          two functions and the answers to them, for models with code of the user
 calibration-1.json, …      a calibration each, and beside it its scores where they are many
 SHA256SUMS                 the checksum of every other file, as `sha256sum -c` reads them
 
@@ -25,6 +26,7 @@ from torch import Tensor
 
 from uqno.conformal import Calibration
 from uqno.data.calibrations import read_calibration, write_calibration
+from uqno.model.tie import Probe
 from uqno.operators import OPERATORS, Operator
 from uqno.operators.symmetry import Symmetry, by_name
 from uqno.storage import (
@@ -41,6 +43,7 @@ from uqno.uncertainty import ESTIMATORS, Uncertainty
 FORMAT = "uqno.model"
 VERSION = 2
 SUMS = "SHA256SUMS"
+PROBE = "probe.safetensors"
 # How often a model is read again that another process is replacing meanwhile.
 ATTEMPTS = 5
 
@@ -59,6 +62,7 @@ class ModelParts:
     features: int
     deviation: bool
     surfaces: bool
+    probe: Probe | None = None
 
 
 def save(folder: Path, saved: ModelParts) -> None:
@@ -94,6 +98,8 @@ def _write(folder: Path, saved: ModelParts) -> None:
     tensors |= {_other(k): operator.state_dict() for k, operator in enumerate(saved.others)}
     for name, state in tensors.items():
         write_checkpoint(folder / f"{name}.safetensors", Checkpoint(state, {"part": name}))
+    if saved.probe is not None:
+        saved.probe.write(folder / PROBE)
     for k, calibration in enumerate(saved.calibrations):
         write_calibration(folder / _calibration(k), calibration)
     content = {
@@ -124,6 +130,8 @@ def _read_back(folder: Path, saved: ModelParts) -> None:
     content = _content(folder)
     for name in ("base", *map(_other, range(len(saved.others))), "uncertainty"):
         _tensors(folder, name)
+    if saved.probe is not None:
+        Probe.read(folder / PROBE)
     read = tuple(_read_calibration(folder, k) for k in range(content["calibrations"]))
     if read != saved.calibrations:
         raise ValueError(
@@ -228,6 +236,7 @@ def _rebuilt(
         content["features"],
         content["deviation"],
         content["surfaces"],
+        Probe.read(folder / PROBE) if (folder / PROBE).is_file() else None,
     )
 
 
@@ -245,7 +254,8 @@ def _content(folder: Path) -> dict[str, Any]:
     """What model.json says, once every file has the checksum that was saved."""
     file = folder / "model.json"
     if not file.is_file():
-        raise ValueError(f"{folder} is not a model: it has no model.json")
+        kind = DamagedError if folder.is_dir() else ValueError
+        raise kind(f"{folder} is not a model: it has no model.json")
     if (folder / SUMS).is_file():
         _check_sums(folder, _sums(folder))
     try:

@@ -14,7 +14,7 @@ from uqno.operators.padding import unpadded
 from uqno.training import pointwise_error
 from uqno.types import Array, Sample, Samples
 from uqno.uncertainty import Uncertainty
-from uqno.uncertainty.contract import Base, Prediction
+from uqno.uncertainty.contract import Base, Prediction, make_ready
 
 Level = float | Sequence[float]
 
@@ -31,7 +31,8 @@ class Scored(NamedTuple):
 def predicted(base: Base, uncertainty: Uncertainty, batch: Sample) -> Prediction:
     """Ĝ(a) (batch, channel, *points) and E(a) (batch, *points) of a batch, before calibration."""
     ready = base.ready()
-    return uncertainty.to(ready.operator.device).eval().predict(ready, batch)
+    make_ready(uncertainty, ready.operator.device)
+    return uncertainty.predict(ready, batch)
 
 
 @torch.no_grad()
