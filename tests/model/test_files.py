@@ -179,7 +179,7 @@ def test_a_reader_sees_one_whole_model_while_others_save(tmp_path):
     simple(levels[0]).save(folder)
     code = "import sys\nfrom tests.model.test_files import simple\n"
     code += "models = [simple(0.2), simple(0.3)]\n"
-    code += "for i in range(40): models[i % 2].save(sys.argv[1])\n"
+    code += "for i in range(12): models[i % 2].save(sys.argv[1])\n"
     writer = subprocess.Popen([sys.executable, "-c", code, str(folder)])
     seen = set()
     while writer.poll() is None:

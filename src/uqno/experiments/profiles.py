@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from uqno.conformal.profile import Profile
-from uqno.storage import write_npz
+from uqno.storage import DamagedError, write_npz
 
 FORMAT: Final = "uqno profile"
 VERSION: Final = 1
@@ -33,8 +34,8 @@ def read_profile(path: str | Path) -> Profile:
         # Opened here, since NumPy leaves a damaged file open.
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
             content = {name: arrays[name] for name in arrays.files}
-    except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as why:
-        raise ValueError(f"{path} is not a whole profile, truncated or foreign: {why}") from None
+    except (OSError, ValueError, EOFError, AttributeError, zlib.error, zipfile.BadZipFile) as why:
+        raise DamagedError(f"{path} is not a whole profile, truncated or foreign: {why}") from None
     if str(content.get("format")) != FORMAT:
         raise ValueError(f"{path} is not a profile that uqno wrote: profile the functions again")
     if int(content.get("version", 0)) != VERSION:
@@ -45,4 +46,4 @@ def read_profile(path: str | Path) -> Profile:
     try:
         return Profile.of_arrays(content)
     except ValueError as why:
-        raise ValueError(f"{path}: {why}; profile the functions again") from None
+        raise DamagedError(f"{path}: {why}; profile the functions again") from None

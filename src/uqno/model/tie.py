@@ -195,7 +195,7 @@ class Probe:
         (one, other) = (_answers(base, uncertainty, inputs) for _ in range(2))
         for what, first, second in zip(("prediction", "uncertainty"), one, other, strict=True):
             difference = _difference(first, second)
-            if not difference <= TOLERANCE:
+            if difference > TOLERANCE:  # what is not finite is named where it is scored
                 raise ValueError(
                     f"the {what} of one function differs by {difference:.2g} of its largest value "
                     f"when the model is asked twice, at most {TOLERANCE} may be rounding: a scale "

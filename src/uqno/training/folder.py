@@ -1,6 +1,7 @@
 """The folder of a fit: `last.safetensors` to go on from, `best.safetensors`, `log.csv`."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from uqno.storage import set_aside
 from uqno.training.checkpoint import (
     Checkpoint,
     CheckpointError,
+    DamagedCheckpointError,
     differences,
     read_checkpoint,
     write_checkpoint,
@@ -68,7 +71,10 @@ class FitFolder:
         return self.folder / "best.safetensors"
 
     def open(self, resume: bool) -> Resumable | None:
-        """What an earlier run left to go on from, if anything."""
+        """What an earlier run left to go on from, if anything.
+
+        Checkpoints that came back damaged are set aside by name; the run then begins again.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
         if not resume:
             for path in (self.last, self.best):
@@ -79,6 +85,15 @@ class FitFolder:
                     )
         if not self.last.exists():
             return None
+        try:
+            return self._resumable()
+        except DamagedCheckpointError:
+            for path in (self.last, self.best):
+                with suppress(FileNotFoundError):  # another process of this run was faster
+                    set_aside(path)
+            return None
+
+    def _resumable(self) -> Resumable:
         last = self._read(self.last)
         state = dict(last.state["position"])
         state["history"] = [Epoch(**row) for row in state["history"]]
