@@ -101,7 +101,7 @@ def test_runs_that_differ_in_more_than_their_seed_are_refused(two):
     with pytest.raises(ValueError, match="runs differ in epochs, seed"):
         seeds.read_runs([two])
     (two / "seed-8" / evidence.FILE).unlink()
-    with pytest.raises(ValueError, match="scores.npz does not exist"):
+    with pytest.raises(ValueError, match=r"scores\.npz does not exist"):
         seeds.read_runs([two])
     with pytest.raises(ValueError, match="nor folders seed-N"):
         seeds.read_runs([two / "none"])

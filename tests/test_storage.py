@@ -4,6 +4,10 @@ import hashlib
 import json
 import multiprocessing
 import os
+import secrets
+import subprocess
+import sys
+import time
 from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
@@ -139,6 +143,7 @@ def test_a_failed_rename_leaves_the_old_folder(failing, tmp_path, monkeypatch):
             raise PermissionError(13, "Permission denied")
         real(*names)
 
+    monkeypatch.setattr(storage, "exchange", lambda one, other: False)
     monkeypatch.setattr(os, "replace", replace)
     with pytest.raises(PermissionError):
         storage.write_folder(folder, filled(a="2"))
@@ -158,17 +163,21 @@ def test_a_folder_that_must_be_new(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "store"]
 
 
-def _write_often(place, writer):
+def _write_often(place, writer, in_two_steps):
+    if in_two_steps:
+        storage.exchange = lambda one, other: False
     for i in range(20):
         text = json.dumps([writer, i]) * 100
         storage.write_text(place / "file", text)
         storage.write_folder(place / "folder", filled(a=text, b=text))
 
 
-def test_concurrent_writers_leave_the_whole_content_of_one(tmp_path):
+@pytest.mark.parametrize("in_two_steps", [False, True])
+def test_concurrent_writers_leave_the_whole_content_of_one(in_two_steps, tmp_path):
     """Renames of writers interleave: none fails, and the files of two are never mixed."""
     with ProcessPoolExecutor(3, mp_context=multiprocessing.get_context("spawn")) as pool:
-        for done in [pool.submit(_write_often, tmp_path, writer) for writer in range(3)]:
+        arguments = [(tmp_path, writer, in_two_steps) for writer in range(3)]
+        for done in [pool.submit(_write_often, *each) for each in arguments]:
             done.result()
     endings = [json.dumps([writer, 19]) * 100 for writer in range(3)]
     assert (tmp_path / "file").read_text() in endings
@@ -177,3 +186,146 @@ def test_concurrent_writers_leave_the_whole_content_of_one(tmp_path):
     assert content["inside/a"] == content["inside/b"]
     assert content["inside/a"] in endings
     assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "folder"]
+
+
+# --- what is no file, and what killed processes leave -----------------------------------------
+
+
+def test_a_device_a_pipe_and_a_folder_are_no_files_to_replace(tmp_path):
+    """As root, a rename would put a file in the place of /dev/null for everybody."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "null").symlink_to("/dev/null")
+    for path in ("/dev/null", tmp_path / "pipe", tmp_path / "folder", tmp_path / "null"):
+        with pytest.raises(FileExistsError, match="not a file to replace: choose another name"):
+            storage.write_text(path, "text")
+    assert (tmp_path / "null").is_symlink()
+    assert not os.path.isfile("/dev/null")
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere" / "file")
+    for text in ("first", "second"):  # the file is not there yet, and is
+        storage.write_text(tmp_path / "link", text)
+        assert (tmp_path / "link").is_symlink()
+        assert (tmp_path / "elsewhere" / "file").read_text() == text
+    storage.write_folder(tmp_path / "elsewhere" / "model", filled(a="1"))
+    (tmp_path / "model").symlink_to(tmp_path / "elsewhere" / "model")
+    storage.write_folder(tmp_path / "model", filled(a="2"))
+    assert (tmp_path / "model").is_symlink()
+    assert tree(tmp_path / "elsewhere" / "model") == {"inside/a": "2"}
+
+
+def test_asides_are_new_files_of_unforeseen_names(tmp_path, monkeypatch):
+    names = []
+    for _ in range(2):
+        storage.write_file(tmp_path / "x.json", lambda aside: names.append(aside))
+    assert names[0] != names[1]
+    assert all(n.parent == tmp_path and n.suffix == ".json" for n in names)
+    monkeypatch.setattr(secrets, "token_hex", lambda size: "0" * 16)
+    there = storage._aside(tmp_path, "part", ".json")
+    there.symlink_to(tmp_path / "victim")  # what somebody else put there is never written through
+    with pytest.raises(FileExistsError):
+        storage.write_text(tmp_path / "x.json", "text")
+    assert not (tmp_path / "victim").exists()
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from uqno import storage
+
+def fill(aside):
+    target = aside / "half" if aside.is_dir() else aside
+    target.write_text("half")
+    if {moment!r} == "writing":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+def killed(*names):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+if {moment!r} == "exchanged":
+    exchange = storage.exchange
+    storage.exchange = lambda one, other: exchange(one, other) and killed()
+if {moment!r} == "between renames":
+    storage.exchange = lambda one, other: False
+    storage._place_folder = killed
+if {moment!r} == "file":
+    storage.write_file(Path(sys.argv[1]) / "file", fill)
+storage.write_folder(Path(sys.argv[1]) / "model", fill)
+"""
+
+
+def killed(place, moment):
+    """A process that is killed at a moment of a write."""
+    moment = "writing" if moment == "file" else moment
+    code = KILLED.format(moment=moment)
+    done = subprocess.run([sys.executable, "-c", code, str(place)], capture_output=True)
+    assert done.returncode == -9, done.stderr
+
+
+@pytest.mark.parametrize("moment", ["writing", "exchanged", "between renames"])
+def test_a_kill_leaves_a_model_and_the_next_write_sweeps(moment, tmp_path, monkeypatch):
+    monkeypatch.setattr(storage, "BETWEEN_RENAMES", 0.01)
+    folder = tmp_path / "model"
+    storage.write_folder(folder, filled(a="1"))
+    killed(tmp_path, moment)
+    assert len(list(tmp_path.glob(".uqno-*"))) >= 1
+    storage.recover_folder(folder)
+    assert tree(folder) == ({"half": "half"} if moment == "exchanged" else {"inside/a": "1"})
+    storage.write_folder(folder, filled(a="2"))
+    assert tree(folder) == {"inside/a": "2"}
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_the_only_copy_of_a_folder_is_not_swept(tmp_path, monkeypatch):
+    monkeypatch.setattr(storage, "BETWEEN_RENAMES", 0.01)
+    storage.write_folder(tmp_path / "model", filled(a="1"))
+    killed(tmp_path, "between renames")
+    assert not (tmp_path / "model").exists()
+    storage.write_text(tmp_path / "other", "text")  # sweeps, and finds the only copy
+    storage.recover_folder(tmp_path / "model")
+    assert tree(tmp_path / "model") == {"inside/a": "1"}
+    storage.recover_folder(tmp_path / "never")  # nothing to put back
+
+
+def test_asides_of_living_processes_are_not_swept(tmp_path):
+    living = storage._aside(tmp_path, "part")
+    gone = tmp_path / f".uqno-{storage._machine()}-{2**22 + 1}-{'0' * 16}.part"
+    elsewhere = tmp_path / f".uqno-{'0' * 12}-1-{'0' * 16}.part"
+    long_ago = tmp_path / f".uqno-{'0' * 12}-1-{'1' * 16}.part"
+    own = tmp_path / ".uqno-notes.part"
+    for path in (living, gone, elsewhere, long_ago, own):
+        path.touch()
+    os.utime(long_ago, (time.time() - 100_000,) * 2)
+    storage.write_text(tmp_path / "file", "text")
+    there = {path.name for path in tmp_path.iterdir()}
+    assert there == {"file", living.name, elsewhere.name, own.name}
+
+
+def test_without_a_moment_without_a_folder(tmp_path):
+    """Where the system can exchange folders, a reader never sees none."""
+    one, other = tmp_path / "one", tmp_path / "other"
+    filled(a="1")(one), filled(a="2")(other)
+    if not storage.exchange(one, other):
+        pytest.skip("this system cannot exchange folders")
+    assert (tree(one), tree(other)) == ({"inside/a": "2"}, {"inside/a": "1"})
+    with pytest.raises(FileNotFoundError):
+        storage.exchange(one, tmp_path / "absent")
+    code = "import sys\nfrom pathlib import Path\np = Path(sys.argv[1])\n"
+    code += "while p.parent.joinpath('go').exists():\n    assert p.exists(), 'no folder'\n"
+    (tmp_path / "go").touch()
+    reader = subprocess.Popen([sys.executable, "-c", code, str(one)])
+    for i in range(100):
+        storage.write_folder(one, filled(a=str(i)))
+    (tmp_path / "go").unlink()
+    assert reader.wait() == 0
+
+
+def test_what_is_damaged_is_set_aside_by_name(tmp_path, caplog):
+    for expected in ("f.json.damaged", "f.json.damaged-2", "f.json.damaged-3"):
+        (tmp_path / "f.json").write_text("{")
+        assert storage.set_aside(tmp_path / "f.json") == tmp_path / expected
+        assert expected in caplog.text
+    assert not (tmp_path / "f.json").exists()

@@ -1,47 +1,82 @@
 """The one way in which files and folders are written, and how damaged ones are recognised.
 
-A file or folder is written under another name in the same place, forced to the disk and renamed:
-a reader sees the old content or the whole new one, and a write that fails leaves the old content.
+A file or folder is written aside, under a name in the same place that nobody can foresee, forced
+to the disk and renamed: a reader sees the old content or the whole new one, and a write that fails
+leaves the old content. Of several writers at once, the last one to finish wins; none fails.
 
-A file is replaced by one rename. A folder takes two, as the old one must be moved away first: a
-reader between them sees no folder, and a process killed between them leaves the old folder
-beside, as `.NAME.*.old`. Where several write at once, the last one to finish wins.
+*Files* are replaced by one rename, and only regular files are: a link is followed, and a device,
+a pipe or a folder is refused, since a rename would put a file in its place.
+
+*Folders* are exchanged in one step where the system can (Linux), so that there is no moment
+without one. Elsewhere the old one is moved away first; a process that is killed between the two
+renames leaves it in `.uqno-….old`, from where `recover_folder` puts it back.
+
+*What a killed process left* is swept by the next write into the same place: the name of an aside
+says which process of which machine wrote it. Those of other machines are swept after a day.
 """
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import hashlib
 import json
+import logging
 import os
+import re
+import secrets
 import shutil
-import uuid
+import socket
+import stat
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import cache
+from io import BytesIO
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from uqno.types import Array
 
+log = logging.getLogger(__name__)
+
 # What renaming onto a folder that is not empty says, depending on the system.
 TAKEN = (errno.ENOTEMPTY, errno.EEXIST)
+# What a system or disk says that cannot exchange two folders.
+CANNOT = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP)
+# .uqno-MACHINE-PROCESS-RANDOM.part of a write, .old of a folder that is being replaced.
+ASIDE = re.compile(r"\.uqno-([0-9a-f]{12})-([0-9]+)-[0-9a-f]{16}\.(part|old)")
+# After so many seconds an aside of another machine is of a process that is gone.
+DAY = 86_400
+# Seconds that the two renames of a folder may take, of a writer that is not killed.
+BETWEEN_RENAMES = 1.0
+
+
+class DamagedError(ValueError):
+    """A file that was whole when it was written and is not any more."""
+
+
+# --- files ---------------------------------------------------------------------------------------
 
 
 def write_file(path: str | Path, write: Callable[[Path], object]) -> None:
     """Replace a file by what `write` puts into the path it is given, whole or not at all.
 
     Args:
-        path: the file to write; folders above it are created.
-        write: is called with another path in the same folder, and writes a file there.
+        path: the file to write; folders above it are created, a link is followed.
+        write: is called with the path of an empty file in the same folder, whose name has the same
+            suffix, and writes it.
 
     Raises:
+        FileExistsError: something is there that is no regular file.
         OSError: the file could not be written; the old one, if there was one, is untouched.
     """
-    path = Path(path)
+    path = _regular(Path(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = _beside(path, "part")
+    sweep(path.parent)
+    aside = _new_file(path)
     try:
         write(aside)
         _force_to_disk(aside)
@@ -51,12 +86,28 @@ def write_file(path: str | Path, write: Callable[[Path], object]) -> None:
     _force_to_disk(path.parent)  # the rename too
 
 
+def _regular(path: Path) -> Path:
+    """Where the path leads to: a regular file, or nothing yet.
+
+    Raises:
+        FileExistsError: it is something else, such as /dev/null.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        return Path(os.path.realpath(path))
+    if not stat.S_ISREG(mode):
+        what = "a folder" if stat.S_ISDIR(mode) else "a device or a pipe"
+        raise FileExistsError(f"{path} is {what}, not a file to replace: choose another name")
+    return Path(os.path.realpath(path))
+
+
 def write_text(path: str | Path, text: str) -> None:
     """`write_file` with UTF-8 text."""
     write_bytes(path, text.encode("utf8"))
 
 
-def write_bytes(path: str | Path, content: bytes) -> None:
+def write_bytes(path: str | Path, content: bytes | memoryview) -> None:
     """`write_file` with bytes."""
     write_file(path, lambda aside: aside.write_bytes(content))
 
@@ -86,28 +137,25 @@ def write_npz(path: str | Path, arrays: Mapping[str, Any], compressed: bool = Fa
     Raises:
         ValueError: an array holds Python objects, which would be pickled.
     """
-    save = np.savez_compressed if compressed else np.savez
     for name, values in arrays.items():
         if np.asarray(values).dtype.hasobject:
             raise ValueError(
                 f"{name} holds Python objects, which {path} cannot: convert it to numbers or text"
             )
-    _write_opened(path, lambda file: save(file, **arrays))
+    save = np.savez_compressed if compressed else np.savez
+    content = BytesIO()  # given a name, NumPy would append its suffix to it
+    save(content, **arrays)
+    write_bytes(path, content.getbuffer())
 
 
 def write_npy(path: str | Path, values: Array) -> None:
     """`write_file` with one array of numbers in NumPy's format."""
-    _write_opened(path, lambda file: np.save(file, values, allow_pickle=False))
+    content = BytesIO()
+    np.save(content, values, allow_pickle=False)
+    write_bytes(path, content.getbuffer())
 
 
-def _write_opened(path: str | Path, write: Callable[[IO[bytes]], object]) -> None:
-    """`write_file` through an open file: given a name, NumPy would append its suffix to it."""
-
-    def write_aside(aside: Path) -> None:
-        with aside.open("wb") as file:
-            write(file)
-
-    write_file(path, write_aside)
+# --- folders -------------------------------------------------------------------------------------
 
 
 def write_folder(
@@ -116,7 +164,7 @@ def write_folder(
     """Put what `write` fills an empty folder with in the place of `folder`, whole or not at all.
 
     Args:
-        folder: the folder to write; folders above it are created.
+        folder: the folder to write; folders above it are created, a link is followed.
         write: is called with an empty folder beside it, and fills that.
         replace: whether a folder that is there already is replaced. If not, it is refused.
 
@@ -124,13 +172,14 @@ def write_folder(
         FileExistsError: a file is there, or a folder and `replace` is False.
         OSError: the folder could not be written; the old one, if there was one, is untouched.
     """
-    folder = Path(folder)
+    folder = Path(os.path.realpath(folder))
     if folder.exists() and not folder.is_dir():
         raise FileExistsError(f"{folder} is a file: remove it or choose another name")
     folder.parent.mkdir(parents=True, exist_ok=True)
-    aside = _beside(folder, "part")
+    recover_folder(folder)
+    sweep(folder.parent)
+    aside = _new_folder(folder.parent, "part")
     try:
-        aside.mkdir()
         write(aside)
         for path in (*aside.rglob("*"), aside):
             _force_to_disk(path)
@@ -140,7 +189,7 @@ def write_folder(
             _place_folder(aside, folder)
         _force_to_disk(folder.parent)
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(aside, ignore_errors=True)  # what was written, or the folder before it
 
 
 def _place_folder(aside: Path, folder: Path) -> None:
@@ -156,43 +205,174 @@ def _place_folder(aside: Path, folder: Path) -> None:
 
 
 def _replace_folder(aside: Path, folder: Path) -> None:
-    """Rename `aside` to `folder`, after what is there was moved away; a failure moves it back."""
+    """Exchange both, or rename in two steps; what other writers do meanwhile is replaced too."""
     while True:
-        old = _beside(folder, "old")
+        try:
+            if exchange(aside, folder):
+                return
+            _replace_in_two_steps(aside, folder)
+        except FileNotFoundError:  # there was nothing to exchange it with
+            if not aside.exists():
+                raise
+            with suppress(FileExistsError):
+                _place_folder(aside, folder)
+                return
+        except FileExistsError:
+            continue  # another writer was faster: replace that
+        else:
+            return
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Let two folders change places in one step; False where the system cannot.
+
+    Raises:
+        FileNotFoundError: one of them is not there.
+    """
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError):  # not Linux, or an old one
+        return False
+    here, swap = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of <fcntl.h>
+    if rename(here, os.fsencode(one), here, os.fsencode(other), swap) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in CANNOT:
+        return False
+    raise OSError(code, os.strerror(code), str(other))
+
+
+def _replace_in_two_steps(aside: Path, folder: Path) -> None:
+    """Move the old folder away and the new one in; a failure moves it back.
+
+    Raises:
+        FileExistsError: another writer put its own there in between.
+    """
+    beside = _new_folder(folder.parent, "old")
+    old = beside / folder.name
+    try:
         with suppress(FileNotFoundError):
             os.replace(folder, old)
         try:
-            os.replace(aside, folder)
-        except BaseException as why:
-            if isinstance(why, OSError) and why.errno in TAKEN:
-                shutil.rmtree(old, ignore_errors=True)  # another writer was faster: replace that
-                continue
-            if old.exists():
+            _place_folder(aside, folder)
+        except FileExistsError:
+            raise
+        except BaseException:
+            with suppress(FileNotFoundError):
                 os.replace(old, folder)
             raise
-        shutil.rmtree(old, ignore_errors=True)
-        return
+    finally:
+        if folder.exists() or not old.exists():  # else it is the only copy
+            shutil.rmtree(beside, ignore_errors=True)
 
 
-def _beside(path: Path, suffix: str) -> Path:
-    """A new name in the same folder, hidden and used by nobody else."""
-    return path.with_name(f".{path.name}.{uuid.uuid4().hex}.{suffix}")
+def recover_folder(folder: str | Path) -> None:
+    """Put a folder back that a process moved away and was killed before it put in the new one.
+
+    A writer that is alive has a second to put in its own.
+    """
+    folder = Path(os.path.realpath(folder))
+    ends = time.monotonic() + BETWEEN_RENAMES
+    while not folder.exists():
+        old = [p for p in folder.parent.glob(".uqno-*.old/*") if p.name == folder.name]
+        if not old:
+            return
+        if time.monotonic() > ends:
+            latest = max(old, key=lambda p: p.stat().st_mtime)
+            with suppress(FileNotFoundError, FileExistsError):
+                _place_folder(latest, folder)
+                log.warning("%s was left aside by a process that was killed: it is back", folder)
+        time.sleep(BETWEEN_RENAMES / 20)
+
+
+# --- what is set aside ---------------------------------------------------------------------------
+
+
+def _aside(folder: Path, kind: str, suffix: str = "") -> Path:
+    """A new name in a folder that nobody can foresee, and that says who writes there."""
+    name = f".uqno-{_machine()}-{os.getpid()}-{secrets.token_hex(8)}.{kind}"
+    return folder / (name + (suffix if len(suffix) <= 16 else ""))
+
+
+def _new_file(path: Path) -> Path:
+    aside = _aside(path.parent, "part", path.suffix)
+    os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    return aside
+
+
+def _new_folder(folder: Path, kind: str) -> Path:
+    aside = _aside(folder, kind)
+    aside.mkdir()
+    return aside
+
+
+def sweep(folder: Path) -> None:
+    """Remove what processes that are gone left aside in a folder."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            parts = ASIDE.match(entry.name)
+            if parts is None or not _is_left(parts[1], int(parts[2]), entry):
+                continue
+            path = Path(entry.path)
+            if parts[3] == "old" and not all((folder / p.name).exists() for p in path.iterdir()):
+                continue  # the only copy: `recover_folder` puts it back
+            log.info("%s was left by a process that is gone: removed", path)
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def _is_left(machine: str, process: int, entry: os.DirEntry[str]) -> bool:
+    """Whether an aside is of a process that is gone."""
+    if machine != _machine() or os.name != "posix":
+        return time.time() - entry.stat(follow_symlinks=False).st_mtime > DAY
+    try:
+        os.kill(process, 0)  # asks whether it is there, and does nothing to it
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False  # it is another user's
+    return False
+
+
+@cache
+def _machine() -> str:
+    """A name of this machine since it was started, within which process numbers mean something."""
+    parts = [socket.gethostname()]
+    with suppress(OSError):
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text())
+        parts.append(str(os.stat("/proc/self/ns/pid").st_ino))
+    return hashlib.blake2b("\n".join(parts).encode(), digest_size=6).hexdigest()
+
+
+def set_aside(path: str | Path) -> Path:
+    """Rename what is damaged to NAME.damaged, or NAME.damaged-2, …; the new path."""
+    path = Path(path)
+    names = (f"{path.name}.damaged{number}" for number in ("", *(f"-{k}" for k in range(2, 1000))))
+    aside = next(path.with_name(name) for name in names if not path.with_name(name).exists())
+    os.replace(path, aside)
+    log.warning("%s is damaged: set aside as %s, and made again", path, aside.name)
+    return aside
+
+
+# --- reading -------------------------------------------------------------------------------------
 
 
 def read_json(path: str | Path, remedy: str) -> dict[str, Any]:
     """The JSON object in a file.
 
     Raises:
-        ValueError: the file is absent, damaged or holds something else; the message ends with
+        DamagedError: the file is absent, damaged or holds something else; the message ends with
             `remedy`, what to do about it.
     """
     path = Path(path)
     try:
         content = json.loads(path.read_text(encoding="utf8"))
     except (OSError, ValueError, RecursionError) as why:
-        raise ValueError(f"{path} is damaged ({why}): {remedy}") from None
+        raise DamagedError(f"{path} is damaged ({why}): {remedy}") from None
     if not isinstance(content, dict):
-        raise ValueError(f"{path} is damaged, it holds {content!r:.40}: {remedy}")
+        raise DamagedError(f"{path} is damaged, it holds {content!r:.40}: {remedy}")
     return content
 
 

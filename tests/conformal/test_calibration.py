@@ -633,6 +633,8 @@ def asked(**changes):
         (tampered(ranks={"point": 3, "function": 99}), "ranks.function = 99"),
         (tampered(ranks=[1, 2]), "must hold point and function"),
         (tampered(created=3), "created must be text"),
+        (tampered(model=3), "model = 3 in the calibration must be text"),
+        (tampered(model=None), "model = None in the calibration must be text"),
         (tampered(points_max=1), "points_max = 1"),
         (asked(mixed="sometimes"), "mixed = 'sometimes'"),
         ("[" * 100_000, "not JSON"),
@@ -715,6 +717,18 @@ def test_what_the_file_looks_like():
     assert json.loads(cal.to_json(scores=False))["scores"] is None
     unranked = replace(cal, ranks=None, scores=None)
     assert json.loads(unranked.to_json())["ranks"] is None
+
+
+def test_the_model_of_a_calibration_survives_the_file():
+    cal = calibrate(*functions(0), 0.1, 0.1)
+    assert cal.model == ""
+    assert Calibration.from_json(cal.to_json()).model == ""
+    tied = replace(cal, model="5d3")
+    assert tied == cal, "it promises the same"
+    content = json.loads(tied.to_json())
+    assert list(content)[-1] == "model"
+    assert content["model"] == "5d3"
+    assert Calibration.from_json(tied.to_json()).model == "5d3"
 
 
 def test_a_scale_at_the_edges_of_what_a_file_may_hold():

@@ -2,7 +2,9 @@
 
 import copy
 import json
+import multiprocessing
 import shutil
+from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pytest
@@ -146,3 +148,88 @@ def test_bad_requests_are_named(store, tmp_path):
     with pytest.raises(ValueError, match="one shape"):
         GridSamples(np.zeros((2, 3, 3)), np.zeros((2, 3, 4)), (0,))
     assert [p.name for p in tmp_path.iterdir()] == ["d.zarr"], "nothing is left aside"
+
+
+# --- several writers, and what a disk lost ---------------------------------------------------
+
+
+def test_files_are_those_that_zarr_itself_writes(store, tmp_path):
+    shutil.copytree(store.path, tmp_path / "other.zarr")
+    shutil.rmtree(tmp_path / "other.zarr" / "9" / "solutions" / "c")
+    zarr.open_group(tmp_path / "other.zarr", mode="r+")["9/solutions"][:] = FUNCTIONS[9][1]
+    for chunk in range(3):
+        place = f"9/solutions/c/{chunk}/0/0"
+        assert (store.path / place).read_bytes() == (tmp_path / "other.zarr" / place).read_bytes()
+
+
+def part(chunk):
+    return {n: (a[2 * chunk : 2 * chunk + 2], u[2 * chunk : 2 * chunk + 2])
+            for n, (a, u) in FUNCTIONS.items()}  # fmt: skip
+
+
+def test_a_slow_writer_does_not_undo_a_fast_one(store, monkeypatch):
+    """It looked before the fast one was done: whatever it does now, the chunk stays whole."""
+    monkeypatch.setattr(FunctionStore, "done", lambda self: np.zeros(3, bool))
+    seen = []
+
+    def whole(path, content):
+        again = {p: p.exists() for p in store.path.rglob("c/1/0/0")}
+        seen.append(all(again.values()) and len(again) == 4)
+        raise OSError("killed here")
+
+    monkeypatch.setattr("uqno.data.store.write_bytes", whole)
+    with pytest.raises(OSError, match="killed here"):
+        store.write(1, part(1))
+    monkeypatch.undo()
+    assert seen == [True]
+    np.testing.assert_array_equal(FunctionStore.open(store.path).samples(9).arrays()[1],
+                                  FUNCTIONS[9][1])  # fmt: skip
+
+
+def _write_and_repair(path, rounds):
+    for _ in range(rounds):
+        store = FunctionStore.repaired(path)
+        for chunk in range(3):
+            mark = store.path / "done" / "c" / str(chunk)
+            mark.unlink(missing_ok=True)  # so that all of them write all the time
+            store.write(chunk, part(chunk))
+
+
+def test_several_writers_of_one_chunk(store):
+    with ProcessPoolExecutor(3, mp_context=multiprocessing.get_context("spawn")) as pool:
+        for done in [pool.submit(_write_and_repair, store.path, 5) for _ in range(3)]:
+            done.result()
+    assert FunctionStore.repaired(store.path).done().all()
+    for n in (5, 9):
+        for found, expected in zip(store.samples(n).arrays(), FUNCTIONS[n], strict=True):
+            np.testing.assert_array_equal(found, expected)
+    assert not list(store.path.rglob("*.damaged*")), "nothing whole was taken for damaged"
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "flip", "zeros", "lost"])
+@pytest.mark.parametrize("place", ["9/solutions/c/1/0/0", "done/c/1"])
+def test_what_came_back_damaged_is_set_aside_and_made_again(store, place, damage):
+    file = store.path / place
+    whole = file.read_bytes()
+    flipped = bytes([whole[len(whole) // 3] ^ 2]) if len(whole) > 1 else b"\x09"
+    content = {
+        "empty": b"", "cut": whole[: len(whole) // 2], "zeros": bytes(len(whole)), "lost": None,
+        "flip": whole[: len(whole) // 3] + flipped + whole[len(whole) // 3 + 1 :],
+    }[damage]  # fmt: skip
+    if content is None:
+        file.unlink()
+    else:
+        file.write_bytes(content)
+    again = FunctionStore.repaired(store.path)
+    assert again.done().tolist() == [True, False, True]
+    named = [p.name for p in store.path.rglob("*.damaged")]
+    assert named == ([] if damage == "lost" else [file.name + ".damaged"])
+    again.write(1, part(1))
+    np.testing.assert_array_equal(FunctionStore.open(store.path).samples(9).arrays()[1],
+                                  FUNCTIONS[9][1])  # fmt: skip
+
+
+def test_a_damaged_mark_is_named_when_the_store_is_opened(store):
+    (store.path / "done" / "c" / "0").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"a mark in .*done is damaged .*run the generation again"):
+        FunctionStore.open(store.path)

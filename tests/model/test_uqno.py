@@ -14,11 +14,12 @@ import xarray
 from scipy import stats
 
 from tests.model.analytic import ExactUncertainty, double, noisy_functions
-from uqno import UQNO, Band
+from uqno import UQNO, Band, storage
 from uqno.conformal import guarantees
 from uqno.model.folds import residuals_of
 from uqno.operators import FNO, GINO, Operator
 from uqno.operators.symmetry import reflection, square, translations
+from uqno.storage import DamagedError
 from uqno.uncertainty import Constant, Disagreement, Quantile
 
 QUICK = {"epochs": 2, "progress": False, "batch_size": 8}
@@ -222,6 +223,30 @@ def test_a_leak_is_refused_by_index():
     fresh = grid_functions(58, seed=1)
     with pytest.raises(ValueError, match=r"2 of 60 calibration functions.*\[58, 59\]"):
         model.calibrate([*fresh, functions[3], functions[30]], 0.1, 0.1)
+
+
+def test_functions_of_an_earlier_fit_stay_seen(tmp_path):
+    """The second fit trains E alone: the base is still that of the first functions."""
+    first, second = grid_functions(20), grid_functions(20, seed=2)
+    fresh = grid_functions(30, seed=1)
+    model = UQNO(small()).fit(first, **QUICK).fit(second, **QUICK)
+    model.save(tmp_path / "model")
+    again = UQNO.load(tmp_path / "model")
+    third = grid_functions(10, seed=3)
+    again.fit(third, **QUICK)
+    for one, functions in ((model, first), (model, second), (again, first), (again, third)):
+        with pytest.raises(ValueError, match="2 of 32 calibration functions were used in training"):
+            one.calibrate([*fresh, *functions[:2]], 0.2, 0.2)
+    again.calibrate(fresh, 0.2, 0.2)
+
+
+def test_functions_of_a_fit_that_failed_stay_seen():
+    model = UQNO(small()).fit(grid_functions(20), **QUICK)
+    with pytest.raises(OSError, match="the disk is gone"):
+        model.fit(Broken(grid_functions(20, seed=2), 30), **QUICK)
+    model.fit(grid_functions(10, seed=3), **QUICK)
+    with pytest.raises(ValueError, match="20 of 20 calibration functions"):
+        model.calibrate(grid_functions(20, seed=2), 0.2, 0.2)
 
 
 def test_the_order_of_steps_is_enforced():
@@ -458,17 +483,25 @@ def same(one, other):
     assert one.calibration == other.calibration
 
 
+def with_new_sums(folder):
+    """Checksums as somebody would write them who changes a file on purpose."""
+    files = sorted(f for f in folder.iterdir() if f.name != "SHA256SUMS")
+    lines = [f"{storage.sha256_of(f)}  {f.name}\n" for f in files]
+    (folder / "SHA256SUMS").write_text("".join(lines))
+
+
 def test_saving_loses_nothing(fitted, tmp_path, monkeypatch):
     fitted.save(tmp_path / "model")
     before = (tmp_path / "model/model.json").read_text()
     replace = os.replace
 
     def fails(source, target):
-        if Path(target) == tmp_path / "model" and not str(source).endswith(".old"):
+        if Path(target) == tmp_path / "model" and ".old" not in str(source):
             raise OSError("no space left")
         replace(source, target)
 
     with monkeypatch.context() as patch:
+        patch.setattr(storage, "exchange", lambda one, other: False)
         patch.setattr(os, "replace", fails)
         with pytest.raises(OSError, match="no space left"):
             fitted.save(tmp_path / "model")
@@ -482,12 +515,13 @@ def test_saving_loses_nothing(fitted, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "change",
-    [{"base": None}, {"uncertainty": {}}, {"sha256": []}, {"calibrations": None}, {"seen": 3}],
+    [{"base": None}, {"uncertainty": {}}, {"calibrations": None}, {"seen": 3}],
 )
 def test_an_edited_model_is_named(fitted, tmp_path, change):
     fitted.save(tmp_path / "model")
     file = tmp_path / "model/model.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
+    with_new_sums(tmp_path / "model")
     with pytest.raises(ValueError, match=r"model cannot be rebuilt .*model\.json is damaged"):
         UQNO.load(tmp_path / "model")
 
@@ -496,7 +530,8 @@ def test_save_load_and_predict_in_a_fresh_process(fitted, tmp_path):
     a = grid_functions(1, seed=5)[0]["a"]
     fitted.save(tmp_path / "model")
     fitted.save(tmp_path / "model")  # an older one is replaced
-    names = ["README.txt", "base.safetensors", "model.json", "uncertainty.safetensors"]
+    names = ["README.txt", "SHA256SUMS", "base.safetensors", "model.json"]
+    names += ["uncertainty.safetensors"]
     names += [f"calibration-{k + 1}.json" for k in range(len(fitted.calibrations))]
     assert {f.name for f in (tmp_path / "model").iterdir()} == set(names)
     assert list(tmp_path.iterdir()) == [tmp_path / "model"]
@@ -560,10 +595,12 @@ def test_features_must_be_passed_to_load(tmp_path):
         (lambda f: (f / "uncertainty.safetensors").write_bytes(b"x"), "checksum is wrong"),
         (
             lambda f: (f / "model.json").write_text(
-                (f / "model.json").read_text().replace('"version": 1', '"version": 2', 1)
+                (f / "model.json").read_text().replace('"version": 2', '"version": 3', 1)
             ),
-            "format version 2, this uqno reads 1",
+            "format version 3, this uqno reads 2",
         ),
+        (lambda f: (f / "SHA256SUMS").write_text("x"), "SHA256SUMS is damaged"),
+        (lambda f: (f / "base-2.safetensors").write_text("x"), "base-2.safetensors is foreign"),
         (
             lambda f: (f / "model.json").write_text(
                 (f / "model.json").read_text().replace('"seen"', '"unseen"', 1)
@@ -575,6 +612,10 @@ def test_features_must_be_passed_to_load(tmp_path):
 def test_a_damaged_model_is_refused_by_name(damage, said, fitted, tmp_path):
     fitted.save(tmp_path / "model")
     damage(tmp_path / "model")
+    if said.startswith(("is damaged: not JSON", "not a model", "format", "lacks")):
+        with pytest.raises(DamagedError, match=r"model\.json is damaged.*its checksum is wrong"):
+            UQNO.load(tmp_path / "model")
+        with_new_sums(tmp_path / "model")
     with pytest.raises(ValueError, match=said):
         UQNO.load(tmp_path / "model")
 

@@ -391,3 +391,15 @@ def test_bad_operators_and_data_are_named():
     frozen = make_stub().requires_grad_(False)
     with pytest.raises(ValueError, match="no parameter to train"):
         fit(frozen, make_data(), **OPTIONS)
+
+
+@pytest.mark.parametrize("name", ["last", "best"])
+@pytest.mark.parametrize("content", [b"", b"half of it"])
+def test_a_checkpoint_that_came_back_damaged_is_set_aside_and_the_fit_begins_again(
+    tmp_path, name, content
+):
+    whole, _ = trained(folder=tmp_path)
+    (tmp_path / f"{name}.safetensors").write_bytes(content)
+    again, _ = trained(folder=tmp_path, resume=True)
+    assert same_weights(whole, again)
+    assert (tmp_path / f"{name}.safetensors.damaged").read_bytes() == content

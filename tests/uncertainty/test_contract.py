@@ -1,5 +1,7 @@
 """Every estimator meets the contract: fit, predict, calibrate, save; on grids and on geometries."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
@@ -154,6 +156,28 @@ def test_through_calibration_and_files(name, base, tmp_path):
     np.testing.assert_array_equal(again.predict(a).uncertainty, band.uncertainty)
     again.save(tmp_path / "again")
     assert UQNO.load(tmp_path / "again").uncertainty.saved() == model.uncertainty.saved()
+
+
+@pytest.mark.parametrize("name", MAKE)
+def test_threads_see_what_one_after_the_other_sees(name, base):
+    """8 threads of 25 predictions each, of other functions: bit-equal, and nothing is switched."""
+    model = UQNO(base.operator, MAKE[name]())
+    model.fit(problems.functions(8, channels=2, seed=1), **problems.QUICK)
+    model.calibrate(problems.functions(20, channels=2, seed=5), 0.2, 0.2)
+    inputs = [f["a"] for f in problems.functions(5, channels=2, seed=6)]
+    expected = [model.predict(a) for a in inputs]
+    state = torch.get_rng_state()
+
+    def predict(thread):
+        return [model.predict(inputs[(thread + i) % 5]) for i in range(25)]
+
+    with ThreadPoolExecutor(8) as pool:
+        for thread, bands in enumerate(pool.map(predict, range(8))):
+            for i, band in enumerate(bands):
+                other = expected[(thread + i) % 5]
+                np.testing.assert_array_equal(band.center, other.center)
+                np.testing.assert_array_equal(band.uncertainty, other.uncertainty)
+    assert torch.equal(torch.get_rng_state(), state)
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ from torch import nn
 
 from tests.uncertainty import problems
 from uqno.uncertainty import Dropout
+from uqno.uncertainty.dropout import Masked, with_masks
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +67,45 @@ def test_only_dropout_is_active():
     uncertainty.predict(base, problems.batch_of(base, problems.functions(2)))
     assert seen == [(False, False, True)] * 4
     assert not base.operator.module.drop.training
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape"),
+    [
+        (nn.Dropout(0.3), (2, 3, 5)),
+        (nn.Dropout(0.3, inplace=True), (4, 700)),
+        (nn.Dropout1d(0.5), (2, 8, 5)),
+        (nn.Dropout1d(0.5), (8, 5)),
+        (nn.Dropout2d(0.5), (2, 8, 5, 4)),
+        (nn.Dropout3d(0.5), (2, 8, 3, 2, 2)),
+        (nn.Dropout3d(0.5), (8, 3, 2, 2)),
+        (nn.AlphaDropout(0.4), (3, 40)),
+        (nn.FeatureAlphaDropout(0.4), (3, 8, 4)),
+        (nn.Dropout(1.0), (3, 4)),
+    ],
+    ids=lambda x: type(x).__name__ if isinstance(x, nn.Module) else str(x),
+)
+def test_masks_are_those_of_torch_itself(layer, shape):
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(1))
+    for given in (x, x.transpose(0, 1).contiguous().transpose(0, 1)):  # of other strides
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(7)
+            expected = layer.train()(given.clone())
+        state = torch.get_rng_state()
+        masks = torch.Generator().manual_seed(7)
+        assert torch.equal(Masked(layer, masks)(given.clone()), expected)
+        assert torch.equal(torch.get_rng_state(), state), "the global state is drawn from"
+
+
+def test_the_copy_shares_weights_and_leaves_the_module_alone():
+    shared = nn.Linear(3, 3)
+    module = nn.Sequential(shared, nn.Dropout(0.5), shared, nn.Dropout(0.0)).eval()
+    copy = with_masks(torch.compile(module, backend="eager"), torch.Generator())
+    assert copy[0] is copy[2]
+    assert copy[0].weight is shared.weight
+    assert [m.training for m in copy] == [False, True, False, False]
+    assert not any(m.training for m in module.modules())
+    assert type(module[1]) is nn.Dropout
 
 
 def test_the_floor_where_all_passes_agree():

@@ -56,6 +56,8 @@ class Calibration:
     """Arrays that the guarantee needs beside the scale; their names and shapes are its own."""
     created: str = field(default="", compare=False)
     """When it was made, in UTC."""
+    model: str = field(default="", compare=False)
+    """The digest of the model whose functions these were; empty for arrays."""
 
     @property
     def guarantee(self) -> str:
@@ -118,6 +120,8 @@ class Calibration:
             "scores": listed,
             "details": {name: x.tolist() for name, x in self.details.items()},
         }
+        if self.model:
+            content["model"] = self.model
         return json.dumps(content, indent=2)
 
     @classmethod
@@ -336,7 +340,7 @@ def _calibration(rule: Guarantee, evidence: Evidence) -> Calibration:
 
 _FIELDS: Final = {
     "scale", "guarantee", "ranks", "functions", "points", "points_max", "weighted", "created",
-    "scores", "details",
+    "scores", "details", "model",
 }  # fmt: skip
 
 
@@ -354,6 +358,7 @@ def _parsed(text: str) -> dict[str, Any]:
             "use the uqno that wrote it, or a newer one"
         )
     fields = {name: value for name, value in content.items() if name not in ("format", "version")}
+    fields.setdefault("model", "")
     if set(fields) != _FIELDS:
         missing, unknown = sorted(_FIELDS - set(fields)), sorted(set(fields) - _FIELDS)
         raise ValueError(f"not a whole calibration: missing {missing}, unknown {unknown}")
@@ -368,6 +373,8 @@ def _checked_content(content: dict[str, Any], scores: Reals | None) -> Calibrati
         raise ValueError(f"scale = {scale!r} in the calibration must be a finite number ≥ 0")
     if not isinstance(content["created"], str) or not isinstance(content["weighted"], bool):
         raise ValueError("created must be text and weighted true or false in the calibration")
+    if not isinstance(content["model"], str):
+        raise ValueError(f"model = {content['model']!r:.60} in the calibration must be text")
     if ranks is not None and (not isinstance(ranks, dict) or set(ranks) != {"point", "function"}):
         raise ValueError(f"ranks = {ranks!r} in the calibration must hold point and function")
     if not isinstance(guarantee, dict):
@@ -386,6 +393,7 @@ def _checked_content(content: dict[str, Any], scores: Reals | None) -> Calibrati
         scores=None if listed is None else checks.sorted_scores(listed, n),
         details=checks.named_arrays(content["details"]),
         created=content["created"],
+        model=content["model"],
     )
     calibration.rule.check(calibration)
     return calibration

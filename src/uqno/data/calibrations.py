@@ -21,8 +21,16 @@ def scores_file(path: str | Path) -> Path:
 
 
 def write_calibration(path: str | Path, calibration: Calibration) -> None:
-    """Write a calibration, its scores first, so that a file that is there is whole."""
+    """Write a calibration, its scores first, so that a file that is there is whole.
+
+    Raises:
+        ValueError: it could not be read again, as its guarantee is not registered; nothing is
+            written.
+    """
     text = calibration.to_json()
+    read = Calibration.from_json(text, calibration.scores)
+    if read != calibration:
+        raise ValueError(f"the calibration reads back as {read}, not as {calibration}")
     if calibration.scores is not None and json.loads(text)["scores"] is None:
         write_npy(scores_file(path), calibration.scores)
     write_text(path, text + "\n")

@@ -8,17 +8,23 @@
       43/coordinates      (43,) of a side
 
 *Why nothing half-written is read as whole.* The group is written aside and renamed into place. A
-chunk of functions is one file in each array, put in place by a rename; its mark in
-`done` is a file of its own, written after all of them. Whoever is killed in between leaves an
-unmarked chunk, which is made again. Every function carries a checksum. As no file is shared by two
-chunks, several processes or machines may write into one store, and two partial copies of a
-store become one by copying either over the other.
+chunk of functions is one file in each array, encoded in memory, forced to the disk and put in place
+by a rename; its mark in `done` is a file of its own, written after all of them. Whoever is killed
+in between leaves an unmarked chunk, which is made again. Every function carries a checksum. As no
+file is shared by two chunks, several processes or machines may write into one store, and two
+partial copies of a store become one by copying either over the other. Of two writers of one chunk
+either replaces whole files by the same whole files: no reader finds one missing.
+
+*What a disk lost* is found by `FunctionStore.repaired`: files and marks that are empty or damaged
+are set aside by name (`0.damaged`) and their chunks unmarked, so that they are made again.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,9 +33,10 @@ import numpy as np
 import zarr
 from numpy.typing import NDArray
 from zarr.codecs import Crc32cCodec, ZstdCodec
+from zarr.storage import MemoryStore
 
 from uqno.data.samples import GridSamples
-from uqno.storage import write_folder
+from uqno.storage import DamagedError, set_aside, write_bytes, write_folder
 from uqno.types import Floats, Integers
 
 FORMAT = "uqno functions"
@@ -80,6 +87,27 @@ class FunctionStore:
         Raises:
             ValueError: what is foreign, missing or cut short.
         """
+        store = FunctionStore._opened(path)
+        store._check_files()
+        return store
+
+    @staticmethod
+    def repaired(path: str | os.PathLike[str]) -> FunctionStore:
+        """The store at `path`, without the marks of chunks that are damaged or lost.
+
+        Every marked function is read and compared with its checksum.
+
+        Raises:
+            ValueError: what is foreign or missing.
+        """
+        store = FunctionStore._opened(path)
+        with store._lock(fcntl.LOCK_EX):
+            for chunk in range(-(-store.count // store.chunk)):
+                store._repair(chunk)
+        return store
+
+    @staticmethod
+    def _opened(path: str | os.PathLike[str]) -> FunctionStore:
         path = Path(path)
         if not path.is_dir():
             raise ValueError(f"{path} is not a folder: generate the functions there first")
@@ -101,7 +129,7 @@ class FunctionStore:
         missing = {"recipe", "count", "chunk", "resolutions"} - set(attributes)
         if missing:
             raise ValueError(f"{path} lacks the attributes {sorted(missing)}: generate it anew")
-        store = FunctionStore(
+        return FunctionStore(
             path,
             group,
             recipe=attributes["recipe"],
@@ -109,8 +137,6 @@ class FunctionStore:
             chunk=attributes["chunk"],
             resolutions=tuple(attributes["resolutions"]),
         )
-        store._check_files()
-        return store
 
     def _check_files(self) -> None:
         """A marked chunk whose file is gone would be read as fill values: refuse it here."""
@@ -121,8 +147,48 @@ class FunctionStore:
             if lost:
                 raise ValueError(
                     f"{self.path} is cut short: {lost[0]} is marked as written but missing "
-                    f"({len(lost)} such files); copy the store again or generate it anew"
+                    f"({len(lost)} such files); copy the store again or run the generation again"
                 )
+
+    def _repair(self, chunk: int) -> None:
+        """Unmark a chunk that is not whole, and set aside what is damaged of it."""
+        mark = self.path / "done" / "c" / str(chunk)
+        if not mark.exists():
+            return
+        try:
+            marked = bool(np.asarray(self._array("done")[chunk]) == 1)
+        except Exception:  # whatever zarr says of a damaged file
+            marked = False
+        damaged = [] if marked else [mark]
+        lost = False
+        for array in self._arrays():
+            file = self._file(array.path, chunk)
+            lost = lost or not file.exists()
+            if file.exists() and not self._is_whole(array, chunk):
+                damaged.append(file)
+        if damaged or lost:
+            for file in damaged:
+                with suppress(FileNotFoundError):
+                    set_aside(file)
+            mark.unlink(missing_ok=True)
+
+    def _is_whole(self, array: zarr.Array[Any], chunk: int) -> bool:
+        positions = self.positions(chunk)
+        try:
+            return bool(np.isfinite(array[positions.start : positions.stop]).all())
+        except Exception:  # a damaged file, whatever zarr calls it
+            return False
+
+    @contextmanager
+    def _lock(self, kind: int) -> Iterator[None]:
+        """Writers share the store, a repair has it alone; where a disk has no locks, none is."""
+        descriptor = os.open(self.path, os.O_RDONLY)
+        try:
+            with suppress(OSError):
+                fcntl.flock(descriptor, kind)
+            yield
+        finally:
+            os.close(descriptor)
 
     def _arrays(self) -> list[zarr.Array[Any]]:
         try:
@@ -145,7 +211,13 @@ class FunctionStore:
 
     def done(self) -> NDArray[np.bool_]:
         """Which chunks of functions are whole: (chunks,)."""
-        return np.asarray(self._array("done")[:]).astype(bool)
+        try:
+            return np.asarray(self._array("done")[:]).astype(bool)
+        except Exception as why:  # whatever zarr says of a damaged file
+            raise DamagedError(
+                f"{self.path}: a mark in {self.path / 'done'} is damaged ({why}): copy the store "
+                "again or run the generation again"
+            ) from why
 
     def available(self) -> Integers:
         """The positions of the functions that are on disk, in order."""
@@ -169,7 +241,7 @@ class FunctionStore:
         if self.done()[chunk]:
             return  # another process made it meanwhile: it is the same
         positions = self.positions(chunk)
-        where = slice(positions.start, positions.stop)
+        content = {}
         for resolution in self.resolutions:
             a, u = functions[resolution]
             expected = (len(positions), resolution, resolution)
@@ -179,10 +251,22 @@ class FunctionStore:
                     f"{a.shape} and {u.shape}"
                 )
             for name, values in ((f"{resolution}/inputs", a), (f"{resolution}/solutions", u)):
-                # zarr merges into a file that is there, and fails if it is damaged: begin anew.
-                self._file(name, chunk).unlink(missing_ok=True)
-                self._array(name)[where] = values
-        self._array("done")[chunk] = 1
+                where = slice(positions.start, positions.stop)
+                content[self._file(name, chunk)] = self._encoded(name, where, values)
+        mark = self._encoded("done", slice(chunk, chunk + 1), np.ones(1, dtype=np.uint8))
+        with self._lock(fcntl.LOCK_SH):
+            for file, encoded in content.items():
+                write_bytes(file, encoded)
+            write_bytes(self.path / "done" / "c" / str(chunk), mark)
+
+    def _encoded(self, name: str, where: slice, values: NDArray[Any]) -> bytes:
+        """The file that zarr would write for a chunk of an array."""
+        files: dict[str, Any] = {}
+        zarr.from_array(MemoryStore(files), data=self._array(name), write_data=False)[where] = (
+            values
+        )
+        (encoded,) = (files[key] for key in files if key.startswith("c/"))
+        return bytes(encoded.to_bytes())
 
     def samples(
         self, resolution: int, positions: Iterable[int] | None = None, measure: str = "points"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -10,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from uqno.conformal.profile import Profile
-from uqno.storage import write_npz
+from uqno.storage import DamagedError, write_npz
 
 FORMAT: Final = "uqno profile"
 VERSION: Final = 1
@@ -60,8 +61,8 @@ def read_stamped(path: str | Path, file_format: str, version: int, remedy: str) 
         # Opened here, since NumPy leaves a damaged file open.
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
             content = {name: arrays[name] for name in arrays.files}
-    except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as why:
-        raise ValueError(f"{path} is not whole, truncated or foreign ({why}): {remedy}") from None
+    except (OSError, ValueError, EOFError, AttributeError, zlib.error, zipfile.BadZipFile) as why:
+        raise DamagedError(f"{path} is not whole, truncated or foreign ({why}): {remedy}") from None
     if str(content.pop("format", None)) != file_format:
         raise ValueError(f"{path} is no file of format {file_format!r} that uqno wrote: {remedy}")
     there = int(content.pop("version", 0))

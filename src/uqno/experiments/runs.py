@@ -1,12 +1,16 @@
 """The folder of a run: what is trained and measured, and where it lies.
 
 RUN/settings.json      what was trained; a run that trains otherwise is refused this folder
+RUN/settings.copy.json the same again, should a disk lose the first
 RUN/operators/…        fits of the operators that methods share      (see methods/operators.py)
 RUN/uncertainty/…      fits of the methods' uncertainties
 RUN/models/<method>    the models
 RUN/profiles/…         what is kept of the held-out functions, a few dozen a file
 RUN/scores.npz         scores and mean uncertainties, from which bandwidths and verdicts follow
 RUN/results.json       written last: a run that has it is done
+
+What came back damaged from a disk is set aside by name (NAME.damaged) and made again by the same
+command: models and profiles from what they were made of, settings from their copy.
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ from uqno.experiments.settings import Settings
 from uqno.experiments.task import Identity, Task, task_of, task_type
 from uqno.experiments.workshop import Workshop
 from uqno.model import UQNO
-from uqno.storage import read_json, write_json
+from uqno.storage import DamagedError, read_json, set_aside, write_json
 from uqno.types import Integers, Samples
 
 CHUNK = 50  # held-out functions that are scored in one job
@@ -66,7 +70,7 @@ class ScoringNote:
         try:
             return cls(**content)
         except TypeError as why:
-            raise ValueError(f"{file} is damaged ({why}): {remedy}") from None
+            raise DamagedError(f"{file} is damaged ({why}): {remedy}") from None
 
 
 @dataclass(frozen=True)
@@ -105,10 +109,21 @@ class Run:
     def settings_file(self) -> Path:
         return self.folder / "settings.json"
 
+    @property
+    def settings_copy(self) -> Path:
+        return self.folder / "settings.copy.json"
+
     def is_done(self) -> bool:
         """Whether the folder has the results of these very settings."""
         file = self.results_file
-        return file.is_file() and results.read(file)["settings"] == self.settings.record()
+        if not file.is_file():
+            return False
+        try:
+            read_json(file, "run again")
+        except DamagedError:
+            set_aside(file)
+            return False
+        return results.read(file)["settings"] == self.settings.record()
 
     def model(self, name: str) -> UQNO:
         """The trained model of a method, read from its folder."""
@@ -134,7 +149,15 @@ class Run:
         file = self.chunk_file(name, chunk)
         if not file.is_file():
             return False
-        there = read_profile(file)
+        note = file.with_suffix(".json")
+        try:
+            there = read_profile(file)
+            ScoringNote.read(note)
+        except DamagedError:
+            for part in (file, note):
+                if part.exists():
+                    set_aside(part)
+            return False
         same_levels = there.area is None or there.area.alphas.tolist() == self.levels
         return same_levels and np.array_equal(there.ranks, self.ranks)
 
@@ -171,9 +194,9 @@ def begin(settings: Settings, folder: str | Path, data: str | Path | None = None
     """
     run = Run(settings, Path(folder), None if data is None else Path(data))
     identity = run.task.identity()
-    if run.settings_file.is_file():
-        remedy = f"remove {run.folder} or choose another"
-        _refuse_other(run, read_json(run.settings_file, remedy), identity)
+    started = _started(run)
+    if started is not None:
+        _refuse_other(run, started, identity)
         return run
     _refuse_infeasible(run)
     content = {
@@ -184,7 +207,29 @@ def begin(settings: Settings, folder: str | Path, data: str | Path | None = None
         "data": identity,
     }
     write_json(run.settings_file, content)
+    write_json(run.settings_copy, content)
     return run
+
+
+def _started(run: Run) -> dict[str, Any] | None:
+    """What the folder says was begun in it, by its copy where a disk lost it; None if nothing was.
+
+    Raises:
+        DamagedError: neither can be read.
+    """
+    remedy = f"remove {run.folder} or choose another"
+    if not run.settings_file.is_file() and not run.settings_copy.is_file():
+        return None
+    try:
+        return read_json(run.settings_file, remedy)
+    except DamagedError:
+        if not run.settings_copy.is_file():
+            raise
+    content = read_json(run.settings_copy, remedy)
+    if run.settings_file.exists():
+        set_aside(run.settings_file)
+    write_json(run.settings_file, content)
+    return content
 
 
 def _refuse_other(run: Run, content: Mapping[str, Any], identity: Identity | None) -> None:

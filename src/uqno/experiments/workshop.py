@@ -21,9 +21,10 @@ from uqno.experiments.ablation import methods_of
 from uqno.experiments.methods import METHODS, Fit, SharedOperator
 from uqno.experiments.settings import Settings
 from uqno.experiments.task import Task
-from uqno.model import UQNO
+from uqno.model import UQNO, files
 from uqno.operators import Operator, as_operator
 from uqno.operators.symmetry import Symmetry, augmentation
+from uqno.storage import DamagedError, recover_folder, set_aside
 from uqno.training import CrossFit, RelativeL2, crossfit, fit
 from uqno.training.samples import derived_seed
 from uqno.types import Samples
@@ -120,8 +121,12 @@ class Workshop:
         """The fitted model of a method, read if it is there."""
         method, where, settings = METHODS[name], self.folder / "models" / name, self.settings
         uncertainty = method.uncertainty(settings)
-        if (where / "model.json").is_file():
-            return UQNO.load(where, uncertainty=uncertainty, features=method.features(self))
+        recover_folder(where)
+        if where.is_dir():
+            try:
+                return UQNO.load(where, uncertainty=uncertainty, features=method.features(self))
+            except DamagedError:
+                set_aside(where)
         model = method.make(self, uncertainty)
         base = method.base(settings)
         data = (
@@ -173,9 +178,13 @@ class Part:
         return sum(f.functions * len(_log(folder / where)) for where, f in self.fits.items())
 
     def is_done(self, folder: Path) -> bool:
-        """Models are saved last; an operator is done when its last fit is."""
+        """Models are saved last, and must be whole; an operator is done when its last fit is."""
         if self.method is not None:
-            return (folder / "models" / self.method / "model.json").is_file()
+            try:
+                files.check(folder / "models" / self.method)
+            except ValueError:
+                return False
+            return True
         return self.behind(folder) >= self.work
 
     def train(self, workshop: Workshop) -> None:

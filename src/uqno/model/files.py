@@ -1,16 +1,22 @@
 """A model as a folder: weights in safetensors, the rest in JSON; no pickle, whole or absent.
 
-model.json                 what the model is, and the checksums of all other files
+model.json                 what the model is
 base.safetensors           weights of the base; base-2, base-3, … of other members
 uncertainty.safetensors    weights of the uncertainty
+probe.safetensors          two functions and the answers to them, for models with code of the user
 calibration-1.json, …      a calibration each, and beside it its scores where they are many
+SHA256SUMS                 the checksum of every other file, as `sha256sum -c` reads them
+
+The checksums stop damage, not forgery: whoever can write the folder can write them too. What was
+saved is read back before it takes the place of an older model, and while it does there is no moment
+without one (see `uqno.storage`).
 """
 
 from __future__ import annotations
 
 import copy
-import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,15 +25,27 @@ from typing import Any
 from torch import Tensor
 
 from uqno.conformal import Calibration
-from uqno.data.calibrations import read_calibration, scores_file, write_calibration
+from uqno.data.calibrations import read_calibration, write_calibration
+from uqno.model.tie import Probe
 from uqno.operators import OPERATORS, Operator
 from uqno.operators.symmetry import Symmetry, by_name
-from uqno.storage import sha256_of, write_folder, write_json, write_text
+from uqno.storage import (
+    DamagedError,
+    recover_folder,
+    sha256_of,
+    write_folder,
+    write_json,
+    write_text,
+)
 from uqno.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from uqno.uncertainty import ESTIMATORS, Uncertainty
 
 FORMAT = "uqno.model"
-VERSION = 1
+VERSION = 2
+SUMS = "SHA256SUMS"
+PROBE = "probe.safetensors"
+# How often a model is read again that another process is replacing meanwhile.
+ATTEMPTS = 5
 
 
 @dataclass(frozen=True)
@@ -57,6 +75,7 @@ class ModelParts:
     features: int
     deviation: bool
     surfaces: bool
+    probe: Probe | None = None
 
 
 def save(folder: Path, saved: ModelParts) -> None:
@@ -67,9 +86,10 @@ def save(folder: Path, saved: ModelParts) -> None:
         saved: the model.
 
     Raises:
-        ValueError: the folder holds something else, or the model cannot be saved.
+        ValueError: the folder holds something else, or what was written does not read back.
         OSError: the folder could not be written; the old one is untouched.
     """
+    recover_folder(folder)
     if folder.exists() and not (folder / "model.json").exists() and any(folder.iterdir()):
         raise ValueError(f"{folder} holds something else than a model: choose another folder")
     foreign = [f.name for f in folder.iterdir() if not _is_ours(f)] if folder.exists() else []
@@ -78,11 +98,16 @@ def save(folder: Path, saved: ModelParts) -> None:
             f"{folder} also holds {', '.join(sorted(foreign)[:3])}, which saving would remove: "
             "move that, or choose another folder"
         )
-    write_folder(folder, lambda aside: _write(aside, saved))
+
+    def write(aside: Path) -> None:
+        _write(aside, saved)
+        _read_back(aside, saved)
+
+    write_folder(folder, write)
 
 
 def _is_ours(file: Path) -> bool:
-    own = ("model.json", "README.txt")
+    own = ("model.json", "README.txt", SUMS)
     return file.name in own or file.suffix == ".safetensors" or file.match("calibration-*.*")
 
 
@@ -91,6 +116,8 @@ def _write(folder: Path, saved: ModelParts) -> None:
     tensors |= {_other(k): operator.state_dict() for k, operator in enumerate(saved.others)}
     for name, state in tensors.items():
         write_checkpoint(folder / f"{name}.safetensors", Checkpoint(state, {"part": name}))
+    if saved.probe is not None:
+        saved.probe.write(folder / PROBE)
     for k, calibration in enumerate(saved.calibrations):
         write_calibration(folder / _calibration(k), calibration)
     content = {
@@ -106,16 +133,61 @@ def _write(folder: Path, saved: ModelParts) -> None:
         "surfaces": saved.surfaces,
         "calibrations": len(saved.calibrations),
         "seen": sorted(saved.seen),
-        "sha256": {file.name: sha256_of(file) for file in sorted(folder.iterdir())},
     }
     write_json(folder / "model.json", content, indent=1)
     write_text(
         folder / "README.txt",
         "A calibrated neural operator of uqno. Load it with uqno.UQNO.load(this folder).\n",
     )
+    lines = (f"{sha256_of(file)}  {file.name}\n" for file in sorted(folder.iterdir()))
+    write_text(folder / SUMS, "".join(lines))
+
+
+def _read_back(folder: Path, saved: ModelParts) -> None:
+    """Refuse to let a model take its place that could not be read again."""
+    content = _content(folder)
+    for name in ("base", *map(_other, range(len(saved.others))), "uncertainty"):
+        _tensors(folder, name)
+    if saved.probe is not None:
+        Probe.read(folder / PROBE)
+    read = tuple(_read_calibration(folder, k) for k in range(content["calibrations"]))
+    if read != saved.calibrations:
+        raise ValueError(
+            f"the calibrations read back as {read}, not as {saved.calibrations}: nothing was saved"
+        )
 
 
 def load(
+    folder: Path,
+    module: Callable[..., Tensor] | None,
+    uncertainty: Uncertainty | None,
+    symmetries: Sequence[Symmetry] | None,
+) -> ModelParts:
+    """The parts of the model in a folder.
+
+    Args:
+        folder: what `save` wrote.
+        module: the base, where it is not one of uqno's operators.
+        uncertainty: the estimator, where it is not one of uqno's.
+        symmetries: where they are not uqno's own.
+
+    Raises:
+        DamagedError: a file is missing or is not what was saved.
+        ValueError: something must be passed in, or does not fit.
+    """
+    recover_folder(folder)
+    for _ in range(ATTEMPTS):
+        before = _bytes(folder / SUMS)
+        try:
+            return _loaded(folder, module, uncertainty, symmetries)
+        except ValueError as why:
+            error = why
+            if _bytes(folder / SUMS) == before:
+                break  # nobody replaced the model meanwhile
+    raise error
+
+
+def _loaded(
     folder: Path,
     module: Callable[..., Tensor] | None,
     uncertainty: Uncertainty | None,
@@ -132,6 +204,21 @@ def load(
         ) from why
 
 
+def check(folder: Path) -> None:
+    """Compare every file of a model with its checksum.
+
+    Raises:
+        DamagedError: a file is missing or is not what was saved.
+        ValueError: it is not a model, or one of another version.
+    """
+    recover_folder(folder)
+    _content(folder)
+
+
+def _bytes(file: Path) -> bytes | None:
+    return file.read_bytes() if file.is_file() else None
+
+
 def _rebuilt(
     folder: Path,
     content: Mapping[str, Any],
@@ -143,12 +230,12 @@ def _rebuilt(
     estimator = (
         uncertainty if uncertainty is not None else _uncertainty(folder, content["uncertainty"])
     )
-    base.load_state_dict(_tensors(folder, "base", content))
+    base.load_state_dict(_tensors(folder, "base"))
     others = []
     for k in range(content["others"]):
         others.append(copy.deepcopy(base))
-        others[k].load_state_dict(_tensors(folder, _other(k), content))
-    state = _tensors(folder, "uncertainty", content)
+        others[k].load_state_dict(_tensors(folder, _other(k)))
+    state = _tensors(folder, "uncertainty")
     estimator.restore(base, content["uncertainty"], state)
     names = content["symmetries"]
     chosen = by_name(names, base.latent) if symmetries is None else tuple(symmetries)
@@ -161,12 +248,13 @@ def _rebuilt(
         tuple(operator.eval() for operator in others),
         estimator.eval(),
         chosen,
-        tuple(_read_calibration(folder, k, content) for k in range(content["calibrations"])),
+        tuple(_read_calibration(folder, k) for k in range(content["calibrations"])),
         frozenset(content["seen"]),
         content["dimensions"],
         content["features"],
         content["deviation"],
         content["surfaces"],
+        Probe.read(folder / PROBE) if (folder / PROBE).is_file() else None,
     )
 
 
@@ -181,26 +269,56 @@ def _other(k: int) -> str:
 
 
 def _content(folder: Path) -> dict[str, Any]:
+    """What model.json says, once every file has the checksum that was saved."""
     file = folder / "model.json"
     if not file.is_file():
-        raise ValueError(f"{folder} is not a model: it has no model.json")
+        kind = DamagedError if folder.is_dir() else ValueError
+        raise kind(f"{folder} is not a model: it has no model.json")
+    if (folder / SUMS).is_file():
+        _check_sums(folder, _sums(folder))
     try:
         content = json.loads(file.read_text(encoding="utf8"))
-    except ValueError as why:
-        raise ValueError(f"{file} is damaged: not JSON ({why})") from None
+    except (ValueError, RecursionError) as why:
+        raise DamagedError(f"{file} is damaged: not JSON ({why})") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f"{file} is not a model of uqno: expected format = {FORMAT!r}")
-    if content.get("version") != VERSION:
+    if content.get("version") == 1 and isinstance(content.get("sha256"), dict):
+        _check_sums(folder, content["sha256"])  # as uqno 0.1 stored them, without model.json
+    elif content.get("version") != VERSION:
         raise ValueError(
             f"{folder} has format version {content.get('version')!r}, this uqno reads {VERSION}: "
             "use the uqno that wrote it, or a newer one"
         )
+    elif not (folder / SUMS).is_file():
+        raise DamagedError(f"{folder} is not whole: {SUMS} is missing")
     needed = ("base", "others", "uncertainty", "symmetries", "features", "deviation", "dimensions",
-              "surfaces", "calibrations", "seen", "sha256")  # fmt: skip
+              "surfaces", "calibrations", "seen")  # fmt: skip
     missing = [name for name in needed if name not in content]
     if missing:
         raise ValueError(f"{file} lacks {', '.join(missing)}: it is not a whole model")
     return content
+
+
+def _sums(folder: Path) -> dict[str, str]:
+    """{file: checksum} of SHA256SUMS."""
+    text = (folder / SUMS).read_bytes().decode("utf8", "replace")
+    lines = [re.fullmatch(r"([0-9a-f]{64})  ([^/\n]+)\n", x) for x in text.splitlines(True)]
+    sums = {parts[2]: parts[1] for parts in lines if parts is not None}
+    if None in lines or "model.json" not in sums:
+        raise DamagedError(f"{folder / SUMS} is damaged: expected a checksum and a name a line")
+    return sums
+
+
+def _check_sums(folder: Path, sums: Mapping[str, str]) -> None:
+    for name, expected in sums.items():
+        if not (folder / name).is_file():
+            raise DamagedError(f"{folder} is not whole: {name} is missing")
+        if sha256_of(folder / name) != expected:
+            raise DamagedError(f"{folder / name} is damaged or foreign: its checksum is wrong")
+    known = {*sums, SUMS, "model.json", "README.txt"}
+    foreign = sorted(f.name for f in folder.iterdir() if _is_ours(f) and f.name not in known)
+    if foreign:
+        raise DamagedError(f"{folder / foreign[0]} is foreign: it has no checksum")
 
 
 def _base(folder: Path, saved: Mapping[str, Any], module: Callable[..., Tensor] | None) -> Operator:
@@ -223,44 +341,9 @@ def _uncertainty(folder: Path, saved: Mapping[str, Any]) -> Uncertainty:
     return ESTIMATORS[saved["name"]](**saved["config"])
 
 
-def _tensors(folder: Path, name: str, content: Mapping[str, Any]) -> Mapping[str, Tensor]:
-    return read_checkpoint(_whole(folder / f"{name}.safetensors", content)).tensors
+def _tensors(folder: Path, name: str) -> Mapping[str, Tensor]:
+    return read_checkpoint(folder / f"{name}.safetensors").tensors
 
 
-def _read_calibration(folder: Path, k: int, content: Mapping[str, Any]) -> Calibration:
-    file = folder / _calibration(k)
-    for part in (file, scores_file(file)):
-        if part == file or part.name in content["sha256"] or part.exists():
-            _whole(part, content)
-    return read_calibration(file)
-
-
-def _whole(file: Path, content: Mapping[str, Any]) -> Path:
-    """The file, if it is there and has the checksum that model.json says."""
-    if not file.is_file():
-        raise ValueError(f"{file.parent} is not whole: {file.name} is missing")
-    if sha256_of(file) != content["sha256"].get(file.name):
-        raise ValueError(f"{file} is damaged or foreign: its checksum is wrong")
-    return file
-
-
-def refuse_other_functions(file: Path, seen: Sequence[str], resume: bool) -> None:
-    """A fit goes on with its own functions, for these are the ones refused in calibration.
-
-    Args:
-        file: in the folder of the fit; it names the functions, and is written where a fit begins.
-        seen: the fingerprints of the training functions, in order.
-        resume: whether an earlier fit in the folder is to go on.
-
-    Raises:
-        ValueError: the fit in the folder was begun with other functions.
-    """
-    wanted = json.dumps({"sha256": hashlib.sha256("".join(seen).encode()).hexdigest()})
-    begun = any(file.parent.rglob("last.safetensors"))
-    if begun and file.is_file() and file.read_text(encoding="utf8") != wanted:
-        raise ValueError(
-            f"{file.parent} was trained on other functions: go on with the same ones, or give "
-            "another folder"
-        )
-    if not begun or (resume and not file.is_file()):
-        write_text(file, wanted)
+def _read_calibration(folder: Path, k: int) -> Calibration:
+    return read_calibration(folder / _calibration(k))

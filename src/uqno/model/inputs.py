@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from uqno.conformal import Calibration, checks
 from uqno.operators import Operator
+from uqno.storage import DamagedError, read_json, set_aside, write_json
 from uqno.types import Array, Reals, Sample, Samples
 from uqno.uncertainty import Base
 
@@ -32,6 +34,33 @@ def fingerprint(sample: Sample) -> str:
             digest.update(f"{name}{tuple(field.shape)}".encode())
             digest.update(field.to(torch.float32).numpy().tobytes())
     return digest.hexdigest()
+
+
+def refuse_other_functions(folder: Path, seen: Sequence[str], resume: bool) -> None:
+    """A fit goes on with its own functions, for these are the ones refused in calibration.
+
+    Where the record of them came back damaged, what was trained is set aside with it, by name:
+    nobody knows what it was trained on.
+    """
+    file = folder / "functions.json"
+    content = {"sha256": hashlib.sha256("".join(seen).encode()).hexdigest()}
+    begun = any(folder.rglob("last.safetensors"))
+    if begun and file.is_file():
+        try:
+            there = read_json(file, "")
+        except DamagedError:
+            for path in (file, folder / "base", folder / "uncertainty"):
+                if path.exists():
+                    set_aside(path)
+            begun = False
+        else:
+            if there != content:
+                raise ValueError(
+                    f"{folder} was trained on other functions: go on with the same ones, or give "
+                    "another folder"
+                )
+    if not begun or (resume and not file.is_file()):
+        write_json(file, content)
 
 
 def batches(

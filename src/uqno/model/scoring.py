@@ -14,7 +14,7 @@ from uqno.operators.padding import unpadded
 from uqno.training import pointwise_error
 from uqno.types import Array, Sample, Samples
 from uqno.uncertainty import Uncertainty
-from uqno.uncertainty.contract import Base, Prediction
+from uqno.uncertainty.contract import Base, Prediction, make_ready
 
 Level = float | Sequence[float]
 
@@ -47,7 +47,8 @@ def predicted(base: Base, uncertainty: Uncertainty, batch: Sample) -> Prediction
         The center (batch, channel, *points) and the uncertainty (batch, *points).
     """
     ready = base.ready()
-    return uncertainty.to(ready.operator.device).eval().predict(ready, batch)
+    make_ready(uncertainty, ready.operator.device)
+    return uncertainty.predict(ready, batch)
 
 
 @torch.no_grad()

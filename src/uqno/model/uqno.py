@@ -22,7 +22,8 @@ from torch.utils.data import Subset
 from uqno.band import Band
 from uqno.conformal import Calibration, FunctionStream, calibrate_all, checks
 from uqno.conformal.guarantees import Guarantee
-from uqno.model import files
+from uqno.model import files, tie
+from uqno.model.base import as_base, is_trained
 from uqno.model.files import ModelParts
 from uqno.model.folds import as_crossfits, out_of_fold, residuals_of, train_folds
 from uqno.model.inputs import (
@@ -33,9 +34,9 @@ from uqno.model.inputs import (
     is_surface,
     own_scales,
     places,
+    refuse_other_functions,
 )
 from uqno.model.scoring import Level, guarantees_of, predicted, scored, unless_seen, unless_tied
-from uqno.operators import NeuralOperator, Operator
 from uqno.operators.symmetry import Symmetry, augmentation
 from uqno.training import CrossFit, RelativeL2, fit
 from uqno.types import Array, Reals, Sample, Samples
@@ -77,11 +78,11 @@ class UQNO:
     ) -> None:
         self.folds = as_crossfits(base)
         given: Any = self.folds[0].operator if self.folds else base
-        operator = _operator(given, trained)
+        operator = as_base(given, trained)
         others = tuple(fold.operator for fold in self.folds[1:])
         self.base = Base(operator, tuple(symmetries), tuple(features), deviation, others)
         self.uncertainty = uncertainty if uncertainty is not None else Quantile()
-        self.trained = _is_trained(given, self.base.operator) if trained is None else trained
+        self.trained = is_trained(given, self.base.operator) if trained is None else trained
         self.members = members
         if members < 1 or (members > 1 and self.trained):
             raise ValueError(
@@ -93,6 +94,8 @@ class UQNO:
         self.seen: frozenset[str] = frozenset()
         self.dimensions: int | None = None
         self.surfaces = False
+        self.probe: tie.Probe | None = None
+        self._glance: tie.Glance | None = None
 
     # --- 1. and 2. train Ĝ, then E ----------------------------------------------------------
 
@@ -146,9 +149,10 @@ class UQNO:
         if self.members > 1 and crossfit is None:
             raise ValueError(f"members = {self.members} needs crossfit=2 or more folds, not None")
         if folder is not None:
-            files.refuse_other_functions(folder / "functions.json", seen, resume)
+            refuse_other_functions(folder, seen, resume)
         # From here on weights change: a fit that fails leaves no calibration of other weights.
-        self.fitted, self.calibrations = False, ()
+        self.fitted, self.calibrations, self.probe = False, (), None
+        self.seen |= frozenset(seen)  # with those of earlier fits: Ĝ stays as these left it
         if self.folds:
             residuals = out_of_fold(self.base, train, self.folds)
         elif self.trained:
@@ -167,7 +171,7 @@ class UQNO:
             "uncertainty", epochs if uncertainty_epochs is None else uncertainty_epochs
         )
         self.uncertainty.fit(self.base, residuals, Options(uncertainty_options, seed))
-        self.fitted, self.seen = True, frozenset(seen)
+        self.fitted = True
         return self
 
     # --- 3. calibrate λ̂ ---------------------------------------------------------------------
@@ -202,8 +206,9 @@ class UQNO:
 
         Raises:
             InfeasibleError: no finite λ̂ carries the guarantee; the message says what would.
-            ValueError: some of the functions were used in training; or points are promised to be
-                random that an operator takes as its input, so that its answers depend on them.
+            ValueError: some of the functions were used in training; the model answers differently
+                when it is asked twice; or points are promised to be random that an operator takes
+                as its input, so that its answers depend on them.
         """
         self._need_fit("calibrate")
         checks.functions(len(data))
@@ -216,8 +221,14 @@ class UQNO:
         functions = scored(self.base, self.uncertainty, data, batch_size, weights)
         if any(rule.needs_independent_points for rule in rules):
             functions = unless_tied(functions, self.base, self.uncertainty)
-        stream = FunctionStream(unless_seen(functions, self.seen, len(data)), weighted=weights)
-        self.calibrations = calibrate_all(stream, None, rules)
+        probe = tie.Probe()
+        watched = unless_seen(
+            probe.watch(functions, self.base, self.uncertainty), self.seen, len(data)
+        )
+        calibrations = calibrate_all(FunctionStream(watched, weighted=weights), None, rules)
+        self._glance = tie.Glance.of(self.base, self.uncertainty)
+        self.calibrations = tuple(replace(one, model=self._glance.digest) for one in calibrations)
+        self.probe = probe if tie.needs_probe(self.base, self.uncertainty) else None
         return self.calibrations if several else self.calibrations[0]
 
     def scored(
@@ -256,8 +267,12 @@ class UQNO:
             alpha: which of several calibrations; the first by default.
             delta: the same.
             batch_size: how many functions are predicted together.
+
+        Raises:
+            ValueError: the model has changed since it was calibrated, or a does not fit it.
         """
         calibration = self.calibration(alpha, delta)
+        self._check_tie(calibration)
         triangles = None
         if isinstance(a, Mapping) and self.dimensions is None:
             triangles = None if a.get("triangles") is None else np.asarray(a["triangles"])
@@ -323,7 +338,10 @@ class UQNO:
                 "functions that took no part in training"
             )
         for cal in self.calibrations:
-            if alpha in (None, cal.alpha) and delta in (None, cal.delta):
+            if all(
+                level in (None, getattr(cal, name), getattr(cal.rule, name, None))
+                for name, level in (("alpha", alpha), ("delta", delta))
+            ):
                 return cal
         known = ", ".join(f"({c.alpha}, {c.delta})" for c in self.calibrations)
         raise ValueError(
@@ -336,6 +354,8 @@ class UQNO:
     def save(self, folder: str | Path) -> None:
         """A folder of safetensors and JSON; loads anywhere, without the training data."""
         self._need_fit("save")
+        for calibration in self.calibrations:
+            self._check_tie(calibration)
         saved = ModelParts(
             self.base.operator,
             self.base.others,
@@ -347,6 +367,7 @@ class UQNO:
             len(self.base.features),
             self.base.deviation,
             self.surfaces,
+            self.probe,
         )
         files.save(Path(folder), saved)
 
@@ -360,7 +381,12 @@ class UQNO:
         symmetries: Sequence[Symmetry] | None = None,
         features: Sequence[Feature] = (),
     ) -> UQNO:
-        """The model in a folder. What is not uqno's own is passed in: a module, features, …"""
+        """The model in a folder. What is not uqno's own is passed in: a module, features, …
+
+        Raises:
+            DamagedError: a file is missing or is not what was saved.
+            ValueError: something must be passed in, or is not what was calibrated.
+        """
         saved = files.load(Path(folder), base, uncertainty, symmetries)
         if len(features) != saved.features:
             raise ValueError(
@@ -378,23 +404,18 @@ class UQNO:
         model.base = replace(model.base, others=saved.others)
         model.fitted, model.calibrations = True, saved.calibrations
         model.seen, model.dimensions = saved.seen, saved.dimensions
-        model.surfaces = saved.surfaces
+        model.surfaces, model.probe = saved.surfaces, saved.probe
+        for calibration in model.calibrations:
+            model._check_tie(calibration)
         return model
+
+    def _check_tie(self, calibration: Calibration) -> None:
+        """Refuse a calibration of another model; one of arrays carries no digest to compare."""
+        if calibration.model:
+            self._glance = tie.check(
+                self._glance, self.base, self.uncertainty, calibration.model, self.probe
+            )
 
     def _need_fit(self, what: str) -> None:
         if not self.fitted:
             raise ValueError(f"the model is not fitted: call model.fit(train) before {what}")
-
-
-def _operator(base: Callable[..., Tensor], trained: bool | None) -> Operator:
-    """The base as an operator; a trained module of the user's is taken as it is."""
-    if isinstance(base, Operator):
-        return base
-    if trained or (trained is None and not isinstance(base, NeuralOperator)):
-        return Operator(base, normalise=(), output=None)
-    return Operator(base)
-
-
-def _is_trained(base: Callable[..., Tensor], operator: Operator) -> bool:
-    """A `NeuralOperator` says it by its normalisers; others are taken as trained."""
-    return operator.is_normalised if operator.is_registered else True

@@ -6,7 +6,7 @@ A figure whose part of the record is missing is not drawn; an infeasible row has
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from io import BytesIO
 from math import ceil
 from pathlib import Path
 from typing import Any, Final
@@ -35,7 +35,7 @@ from uqno.report.style import (
     stretch,
     verbatim,
 )
-from uqno.storage import write_file
+from uqno.storage import write_bytes
 
 DPI: Final = 110
 # Without versions and dates, so that the same figure is the same file.
@@ -73,7 +73,9 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     paths = []
     for kind in METADATA:
         path = stem.with_name(f"{stem.name}.{kind}")
-        write_file(path, partial(render, figure, kind=kind))
+        content = BytesIO()
+        render(figure, content, kind)
+        write_bytes(path, content.getbuffer())
         paths.append(path)
     return paths
 

@@ -17,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from uqno.storage import write_bytes
+from uqno.storage import DamagedError, write_bytes
 
 FORMAT = "uqno training checkpoint"
 VERSION = 1
@@ -25,6 +25,10 @@ VERSION = 1
 
 class CheckpointError(ValueError):
     """A checkpoint that cannot be used, and why."""
+
+
+class DamagedCheckpointError(CheckpointError, DamagedError):
+    """A checkpoint that was whole when it was written and is not any more."""
 
 
 @dataclass(frozen=True)
@@ -89,13 +93,15 @@ def read_checkpoint(path: Path) -> Checkpoint:
             _check_format(path, header)
             # Cloned, because entries lie in the file at places where complex numbers may not.
             tensors = {n: file.get_tensor(n).clone() for n in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
-        raise CheckpointError(
+    except (SafetensorError, OSError, ValueError) as error:
+        if isinstance(error, CheckpointError | FileNotFoundError):
+            raise
+        raise DamagedCheckpointError(
             f"{path} is truncated or not a checkpoint ({error}): remove it and start again"
         ) from error
     state = header.get("state", "")
     if _checksum(tensors, state) != header.get("checksum"):
-        raise CheckpointError(
+        raise DamagedCheckpointError(
             f"{path} is damaged (its checksum is wrong): remove it and start again"
         )
     content = json.loads(state)

@@ -1,6 +1,7 @@
 """The folder of a fit: `last.safetensors` to go on from, `best.safetensors`, `log.csv`."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from uqno.storage import set_aside
 from uqno.training.checkpoint import (
     Checkpoint,
     CheckpointError,
+    DamagedCheckpointError,
     differences,
     read_checkpoint,
     write_checkpoint,
@@ -100,12 +103,14 @@ class FitFolder:
     def open(self, resume: bool) -> Resumable | None:
         """Create the folder, and read what an earlier run left to go on from, if anything.
 
+        Checkpoints that came back damaged are set aside by name; the run then begins again.
+
         Args:
             resume: whether to go on with an earlier run; if not, there must be none.
 
         Raises:
             ValueError: there is an earlier run, and `resume` is False.
-            CheckpointError: a checkpoint is damaged, missing or of another run.
+            CheckpointError: a checkpoint is of another run.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         if not resume:
@@ -117,6 +122,15 @@ class FitFolder:
                     )
         if not self.last.exists():
             return None
+        try:
+            return self._resumable()
+        except DamagedCheckpointError:
+            for path in (self.last, self.best):
+                with suppress(FileNotFoundError):  # another process of this run was faster
+                    set_aside(path)
+            return None
+
+    def _resumable(self) -> Resumable:
         last = self._read(self.last)
         state = dict(last.state["position"])
         state["history"] = [Epoch(**row) for row in state["history"]]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, ClassVar
 
 import torch
@@ -64,7 +65,7 @@ class Base:
         """The base itself, all of it on the device of its operator and in evaluation mode."""
         features = (f for f in self.features if isinstance(f, nn.Module))
         for module in (*self.operators, *features):
-            module.to(self.operator.device).eval()
+            make_ready(module, self.operator.device)
         return self
 
     def center(self, batch: Batch) -> Tensor:
@@ -90,6 +91,14 @@ class Base:
                 f"{len(self.operators)}: give it a base of one"
             )
         return self.operator
+
+
+def make_ready(module: nn.Module, device: torch.device) -> None:
+    """Put a module on a device and in evaluation mode; one that is ready is not touched."""
+    if any(part.training for part in module.modules()):
+        module.eval()
+    if any(tensor.device != device for tensor in chain(module.parameters(), module.buffers())):
+        module.to(device)
 
 
 @dataclass(frozen=True)
@@ -126,6 +135,9 @@ class Options:
 class Uncertainty(nn.Module, ABC):
     """An estimator of E. Its tensors are its state dict, the rest of it `saved`.
 
+    `predict` is asked by several threads at once: it changes no attribute, no mode (training or
+    evaluation) and no global state, and draws from a generator of its own if it draws at all.
+
     A subclass with a `name` of its own is entered in `ESTIMATORS` by being defined, and a saved
     model finds it there.
 
@@ -155,7 +167,7 @@ class Uncertainty(nn.Module, ABC):
 
     @abstractmethod
     def predict(self, base: Base, batch: Batch) -> Prediction:
-        """Centre and uncertainty > 0 of a batch, on the base's device."""
+        """Centre and uncertainty > 0 of a batch, on the base's device; of any thread."""
 
     def saved(self) -> dict[str, Any]:
         """JSON beside the tensors: `config` goes to the constructor, the rest to `restore`."""

@@ -1,21 +1,30 @@
 """Monte Carlo dropout: where answers under other masks differ, the network is unsure."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Iterator
+from math import sqrt
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.dropout import _DropoutNd
+from torch.nn.modules.dropout import (
+    AlphaDropout,
+    Dropout1d,
+    Dropout2d,
+    Dropout3d,
+    FeatureAlphaDropout,
+    _DropoutNd,
+)
 
 from uqno.operators import Operator
 from uqno.operators.symmetry import averaged
-from uqno.training.devices import preserved_random_state, seed_global
 from uqno.training.samples import derived_seed
 from uqno.types import Batch
 from uqno.uncertainty.contract import Base, Options, Residuals
 from uqno.uncertainty.deviation import DeviationUncertainty, checked_count
 from uqno.uncertainty.inputs import one_by_one
+
+# Of the SELU activation, which alpha dropout goes with.
+SELU = 1.7580993408473766
 
 
 class Dropout(DeviationUncertainty):
@@ -57,19 +66,19 @@ class Dropout(DeviationUncertainty):
         self.measure(residuals)
 
     def answers(self, base: Base, batch: Batch) -> Iterator[Tensor]:
-        layers = dropouts(base.operator)
-        device = base.operator.device
+        dropouts(base.operator)
+        masks = torch.Generator(base.operator.device)
+        operator = with_masks(base.operator, masks)
         for k in range(self.passes):
             seed, parts = derived_seed(self.seed, "pass", k), []
 
             def masked(one: Batch, seed: int = seed) -> Tensor:
-                seed_global(seed, device)
-                answer: Tensor = base.operator(one)
+                masks.manual_seed(seed)
+                answer: Tensor = operator(one)
                 return answer
 
-            with preserved_random_state(device), active(layers):
-                for one in one_by_one(batch):
-                    parts.append(averaged(masked, one, base.symmetries)[0])
+            for one in one_by_one(batch):
+                parts.append(averaged(masked, one, base.symmetries)[0])
             yield torch.cat(parts)
 
 
@@ -86,14 +95,57 @@ def dropouts(operator: Operator) -> list[nn.Module]:
     return layers
 
 
-@contextmanager
-def active(layers: Sequence[nn.Module]) -> Iterator[None]:
-    """These layers as in training, all others as they are."""
-    before = [layer.training for layer in layers]
-    try:
-        for layer in layers:
-            layer.train()
-        yield
-    finally:
-        for layer, training in zip(layers, before, strict=True):
-            layer.train(training)
+def with_masks(module: nn.Module, masks: torch.Generator) -> nn.Module:
+    """The module with every dropout active, its masks drawn from `masks`.
+
+    A copy of its tree that shares weights, buffers and all else with it: the module itself stays in
+    its mode, and no global random state is drawn from, so several threads may do it at once.
+    """
+    copies: dict[int, nn.Module] = {}
+
+    def copied(part: nn.Module) -> nn.Module:
+        part = getattr(part, "_orig_mod", part)  # of a compiled module, the one that was compiled
+        if id(part) in copies:
+            return copies[id(part)]
+        if isinstance(part, _DropoutNd) and part.p > 0:
+            copies[id(part)] = Masked(part, masks)
+            return copies[id(part)]
+        copy = cast(nn.Module, object.__new__(type(part)))
+        copies[id(part)] = copy
+        children = {n: None if c is None else copied(c) for n, c in part._modules.items()}
+        copy.__dict__.update({**part.__dict__, "_modules": children})
+        return copy
+
+    return copied(module)
+
+
+class Masked(nn.Module):
+    """A dropout layer that is active and draws from a generator of its own.
+
+    Args:
+        layer: any of torch's; on the CPU the masks are those that it draws from the global
+            generator in the same state.
+        masks: what they are drawn from.
+    """
+
+    def __init__(self, layer: _DropoutNd, masks: torch.Generator) -> None:
+        super().__init__()
+        self.p, self.masks = layer.p, masks
+        self.by_channel = isinstance(layer, Dropout1d | Dropout2d | Dropout3d | FeatureAlphaDropout)
+        self.alpha = isinstance(layer, AlphaDropout | FeatureAlphaDropout)
+        # Of these, an input with one dimension less is one function without a batch axis.
+        self.batched = {Dropout1d: 3, Dropout3d: 5}.get(type(layer))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.batched is not None and x.ndim == self.batched - 1:
+            return cast(Tensor, self(x[None])[0])
+        if self.p == 1:
+            return torch.zeros_like(x)
+        shape = (*x.shape[:2], *(1 for _ in x.shape[2:]))
+        mask = x.new_empty(shape) if self.by_channel else torch.empty_like(x)
+        mask.bernoulli_(1 - self.p, generator=self.masks)
+        if not self.alpha:
+            return x * mask.div_(1 - self.p)
+        a = 1 / sqrt((SELU**2 * self.p + 1) * (1 - self.p))
+        shift = mask.add(-1).mul_(SELU * a).add_(SELU * a * self.p)
+        return x * mask.mul_(a) + shift

@@ -29,11 +29,12 @@ class Disagreement(nn.Module):
         if not operators:
             raise ValueError("0 operators to compare with the base: give at least 1")
         self.operators = nn.ModuleList(as_operator(o) for o in operators)
+        self.eval()
 
     @torch.no_grad()
     def forward(self, batch: Batch, center: Tensor) -> Tensor:
         """(batch, channel, *points), ≥ 0."""
-        answers = [center, *(operator.eval()(batch) for operator in self.operators)]
+        answers = [center, *(operator(batch) for operator in self.operators)]
         return torch.stack(answers).std(dim=0, correction=0)
 
 
@@ -43,6 +44,7 @@ class OtherOperators(nn.ModuleList):
     def __init__(self, given: Sequence[Callable[..., Tensor]] | None) -> None:
         super().__init__(as_operator(o) for o in given or ())
         self.given = given is not None
+        self.eval()
 
     def train_like(self, base: Base, data: Sequence[Samples], options: Options) -> None:
         """Replace them by operators of the base's kind, trained from new weights.
@@ -73,11 +75,12 @@ class OtherOperators(nn.ModuleList):
             trained.append(operator.to(base.operator.device))
         del self[:]
         self.extend(trained)
+        self.eval()
 
     def answers(self, base: Base, batch: Batch) -> Iterator[Tensor]:
         """The answer of each (batch, channel, *points), averaged over the symmetries."""
         for operator in self:
-            yield averaged(operator.eval(), batch, base.symmetries)[0]
+            yield averaged(operator, batch, base.symmetries)[0]
 
     def saved(self) -> list[dict[str, Any]]:
         return [operator.describe() for operator in self if isinstance(operator, Operator)]
@@ -94,6 +97,7 @@ class OtherOperators(nn.ModuleList):
             )
         del self[:]
         self.extend(Operator.rebuilt(described) for described in saved)
+        self.eval()
 
 
 class WithOthers(FlooredUncertainty):

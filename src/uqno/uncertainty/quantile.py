@@ -58,7 +58,7 @@ class Quantile(NetworkUncertainty):
         if not 0 < power <= 1:
             raise ValueError(f"power = {power} must lie in (0, 1]: 1 leaves the quantile as it is")
         super().__init__(None if network is None else lambda inputs, _: network(inputs), floor)
-        self.loss = QuantileLoss(level)
+        self.loss = QuantileLoss(float(level))
         self.averaged, self.power = averaged, power
 
     def saved(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pytest
 
+from uqno.data import store
 from uqno.data.store import FunctionStore
 from uqno.experiments.darcy.fields import gaussian_fields
 from uqno.experiments.darcy.generation import Recipe, generate
@@ -145,23 +146,30 @@ def test_a_chunk_without_its_mark_is_made_again_whatever_its_files_hold(tmp_path
 
 def test_stopped_between_two_arrays_leaves_no_mark(tmp_path, monkeypatch, reference):
     path = tmp_path / "d.zarr"
-    whole = FunctionStore._array
+    write = store.write_bytes
 
-    def stops(self, name):
-        if name == "43/solutions" and stack_is_writing():
+    def stops(file, content):
+        if file.match("43/solutions/c/0/0/0"):
             raise KeyboardInterrupt
-        return whole(self, name)
-
-    def stack_is_writing():
-        return sys._getframe(2).f_code.co_name == "write"
+        write(file, content)
 
     with monkeypatch.context() as patch:
-        patch.setattr(FunctionStore, "_array", stops)
+        patch.setattr(store, "write_bytes", stops)
         with pytest.raises(KeyboardInterrupt):
             generate(path, SMALL, COUNT, chunk=4)
     assert (path / "43" / "inputs" / "c" / "0").exists()
     assert len(FunctionStore.open(path).available()) == 0
     assert_same(generate(path, SMALL, COUNT, chunk=4), reference)
+
+
+def test_chunks_that_came_back_damaged_are_made_again_by_the_same_command(tmp_path, reference):
+    path = tmp_path / "d.zarr"
+    generate(path, SMALL, COUNT, chunk=4)
+    (path / "43" / "solutions" / "c" / "2" / "0" / "0").write_bytes(b"")
+    (path / "done" / "c" / "0").write_bytes(b"")
+    shutil.rmtree(path / "22" / "inputs" / "c" / "1")
+    assert_same(generate(path, SMALL, COUNT, chunk=4), reference)
+    assert sorted(p.name for p in path.rglob("*.damaged")) == ["0.damaged", "0.damaged"]
 
 
 def test_another_recipe_or_count_is_refused_by_name(tmp_path):

@@ -337,3 +337,45 @@ def test_a_killed_run_goes_on_to_the_same_results(tmp_path):
             k: v for k, v in other.items() if k not in timed
         }
     assert results.read(tmp_path / "run" / "results.json") == resumed
+
+
+def test_parts_that_came_back_damaged_are_set_aside_and_made_again(tmp_path):
+    """After a power cut: the same command ends in the same results, and nothing is thrown away."""
+    settings = replace(TINY, methods=("uqno-paper", "constant"), ablation=False)
+    run = begin(settings, tmp_path / "run", tmp_path / "data")
+    before = experiment.compare(run, workers=1)
+    (store,) = run.data.glob("*.zarr")
+    damaged = [
+        run.folder / "settings.json",
+        run.folder / "results.json",
+        run.folder / "models/uqno-paper/base.safetensors",
+        run.folder / "models/constant/model.json",
+        next(run.folder.glob("uncertainty/uqno-paper/**/last.safetensors")),
+        run.chunk_file("constant", run.chunks()[0]),
+        run.chunk_file("uqno-paper", run.chunks()[1]).with_suffix(".json"),
+        next(store.rglob("solutions/c/0/0/0")),
+    ]
+    for file in damaged:
+        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    (run.folder / "models/constant/model.json").unlink()
+    again = experiment.compare(begin(settings, run.folder, run.data), workers=1)
+    for one, other in zip(before["rows"], again["rows"], strict=True):
+        for name in ("method", "alpha", "scale", "bandwidth", "calibration_percentage"):
+            assert one.get(name) == other.get(name)
+    aside = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*.damaged")}
+    assert len(aside) == 10  # a profile goes with its note, and a note with its profile
+    assert {"run/settings.json.damaged", "run/models/constant.damaged"} <= aside
+    assert run.is_done()
+
+
+def test_settings_without_a_copy_are_refused(tmp_path):
+    run = begin(TINY, tmp_path / "run", tmp_path / "data")
+    content = run.settings_file.read_text()
+    for damage in (lambda: run.settings_file.write_text(""), run.settings_file.unlink):
+        damage()
+        begin(TINY, tmp_path / "run", tmp_path / "data")
+        assert run.settings_file.read_text() == content, "from its copy"
+    run.settings_file.write_text("")
+    run.settings_copy.unlink()
+    with pytest.raises(ValueError, match=r"settings\.json is damaged .*choose another"):
+        begin(TINY, tmp_path / "run", tmp_path / "data")

@@ -51,8 +51,8 @@ class BandFormat(ABC):
 
         Args:
             band: one function or a batch.
-            path: a file to create. Its name is a temporary one, without the suffix: it is renamed
-                once it is whole.
+            path: an empty file to write into. Its name is a temporary one with the suffix that was
+                asked for: it is renamed once it is whole.
         """
 
     def check(self, band: Band, path: Path) -> None:

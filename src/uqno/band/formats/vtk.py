@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,10 +39,7 @@ class Vtk(BandFormat):
             mesh.point_data[name] = values
         for name, value in attributes(band).items():
             mesh.field_data[name] = [_ascii(value) if isinstance(value, str) else value]
-        with TemporaryDirectory(dir=path.parent) as folder:
-            whole = Path(folder) / f"band{_suffix(band)}"  # pyvista goes by the suffix
-            mesh.save(whole)
-            whole.replace(path)
+        mesh.save(path)
 
 
 def _suffix(band: Band) -> str:

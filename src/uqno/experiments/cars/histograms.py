@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from uqno.storage import write_file
+from uqno.storage import write_bytes
 
 # In the solver's report on a car, and in words.
 COEFFICIENTS: Final = {
@@ -56,13 +57,10 @@ def histograms(reports: Reports) -> Figure:
 
 def save(reports: Reports, path: Path) -> None:
     """The histograms in a .png or .svg."""
-    figure = histograms(reports)
-
-    def write(aside: Path) -> None:
-        kind = path.suffix.removeprefix(".")
-        with rc_context({"svg.hashsalt": "uqno"}):
-            figure.savefig(
-                aside, format=kind, dpi=110, metadata=METADATA[path.suffix], facecolor="white"
-            )
-
-    write_file(path, write)
+    figure, content = histograms(reports), BytesIO()
+    kind = path.suffix.removeprefix(".")
+    with rc_context({"svg.hashsalt": "uqno"}):
+        figure.savefig(
+            content, format=kind, dpi=110, metadata=METADATA[path.suffix], facecolor="white"
+        )
+    write_bytes(path, content.getbuffer())

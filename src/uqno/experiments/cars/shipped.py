@@ -22,7 +22,7 @@ from uqno.experiments.cars.generation import Folder
 from uqno.experiments.cars.shapes import DOMAIN, VERTICES, Shape, names, surface
 from uqno.geometry.ideal_flow import Stream
 from uqno.geometry.surface import Surface
-from uqno.storage import write_file
+from uqno.storage import write_npz
 from uqno.types import Box
 
 FORMAT = "uqno cars"
@@ -127,7 +127,7 @@ def pack(folder: str | os.PathLike[str], file: str | os.PathLike[str], count: in
         "seed": np.array([source.seed]),
         "provenance": _text(json.dumps(provenance)),
     }
-    write_file(Path(file), lambda aside: _save(aside, arrays))
+    write_npz(Path(file), arrays, compressed=True)
     return load(file)
 
 
@@ -183,8 +183,3 @@ def _read_json(path: Path, name: str, values: NDArray[np.uint8]) -> Any:
         return json.loads(values.tobytes().decode("utf8"))
     except ValueError as why:
         raise ValueError(f"{path}: {name} cannot be read ({why}); {HOW}") from None
-
-
-def _save(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    with path.open("wb") as file:
-        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]

@@ -179,7 +179,7 @@ def _open_or_create(path: Path, recipe: Recipe, count: int, chunk: int) -> Funct
         path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):  # another machine was faster: join it
             FunctionStore.create(path, recipe.record(), seeds, recipe.keep, min(chunk, count))
-    store = FunctionStore.open(path)
+    store = FunctionStore.repaired(path)
     wanted, there = {**recipe.record(), "count": count}, {**store.recipe, "count": store.count}
     if wanted != there:
         different = {

@@ -137,5 +137,5 @@ def _missing(path: Path, part: range) -> int:
     """Functions of a store that are still to be solved."""
     if not path.exists():
         return len(part)
-    store = FunctionStore.open(path)
+    store = FunctionStore.repaired(path)
     return len(part) - sum(len(store.positions(int(c))) for c in np.flatnonzero(store.done()))
