@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,6 +17,7 @@ from torch.utils.data import Subset
 from uqno.model.inputs import batches
 from uqno.operators import Operator
 from uqno.operators.padding import unpadded
+from uqno.storage import write_text
 from uqno.training import CrossFit, crossfit
 from uqno.training.samples import derived_seed
 from uqno.types import Samples
@@ -93,3 +97,16 @@ def residuals_of(base: Base, data: Samples) -> Residuals:
         centers += unpadded(center.cpu(), batch)
         features += unpadded(feature.cpu(), batch)
     return Residuals(data, centers, features)
+
+
+def refuse_other_functions(file: Path, seen: Sequence[str], resume: bool) -> None:
+    """A fit goes on with its own functions, for these are the ones refused in calibration."""
+    wanted = json.dumps({"sha256": hashlib.sha256("".join(seen).encode()).hexdigest()})
+    begun = any(file.parent.rglob("last.safetensors"))
+    if begun and file.is_file() and file.read_text(encoding="utf8") != wanted:
+        raise ValueError(
+            f"{file.parent} was trained on other functions: go on with the same ones, or give "
+            "another folder"
+        )
+    if not begun or (resume and not file.is_file()):
+        write_text(file, wanted)

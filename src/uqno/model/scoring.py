@@ -36,7 +36,11 @@ def predicted(base: Base, uncertainty: Uncertainty, batch: Sample) -> Prediction
 
 @torch.no_grad()
 def scored(
-    base: Base, uncertainty: Uncertainty, data: Samples, batch_size: int, weighted: bool
+    base: Base,
+    uncertainty: Uncertainty,
+    data: Iterable[Sample] | Samples,
+    batch_size: int,
+    weighted: bool,
 ) -> Iterator[Scored]:
     """The functions of `data` in order, each read once; one batch of them is held at a time.
 
@@ -66,15 +70,16 @@ def scored(
 
 
 def unless_seen(
-    functions: Iterable[Scored], seen: frozenset[str], number: int
+    functions: Iterable[Scored], seen: frozenset[str]
 ) -> Iterator[tuple[Array, Array, Array | None]]:
     """(error, uncertainty, weights) of each function.
 
     Raises:
         ValueError: at the end, if some functions were used in training; it names them.
     """
-    leaked = []
+    leaked, number = [], 0
     for i, one in enumerate(functions):
+        number = i + 1
         if fingerprint(one.sample) in seen:
             leaked.append(i)
         yield one.error, one.uncertainty, one.weights

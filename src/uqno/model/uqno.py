@@ -8,8 +8,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -24,9 +22,18 @@ from torch.utils.data import Subset
 from uqno.band import Band
 from uqno.conformal import Calibration, FunctionStream, calibrate_all, checks
 from uqno.conformal.guarantees import Guarantee
+from uqno.data.conversion import Form, as_tensors
+from uqno.data.fields import Names
+from uqno.data.sources import as_samples, as_stream, size_of
 from uqno.model import files
 from uqno.model.files import ModelParts
-from uqno.model.folds import as_crossfits, out_of_fold, residuals_of, train_folds
+from uqno.model.folds import (
+    as_crossfits,
+    out_of_fold,
+    refuse_other_functions,
+    residuals_of,
+    train_folds,
+)
 from uqno.model.inputs import (
     Places,
     as_batch,
@@ -36,12 +43,12 @@ from uqno.model.inputs import (
     own_scales,
     places,
 )
+from uqno.model.naming import as_inputs
 from uqno.model.scoring import Level, guarantees_of, predicted, scored, unless_seen
 from uqno.operators import NeuralOperator, Operator
 from uqno.operators.symmetry import Symmetry, augmentation
-from uqno.storage import write_text
 from uqno.training import CrossFit, RelativeL2, fit
-from uqno.types import Array, Reals, Sample, Samples
+from uqno.types import Array, Reals, Sample
 from uqno.uncertainty import Quantile, Uncertainty
 from uqno.uncertainty.contract import Base, Feature, Options, Prediction
 
@@ -98,8 +105,10 @@ class UQNO:
 
     def fit(
         self,
-        train: Samples,
+        train: Any,
         *,
+        inputs: Names = None,
+        outputs: Names = None,
         crossfit: int | None = 2,
         epochs: int = 25,
         uncertainty_epochs: int | None = None,
@@ -111,12 +120,15 @@ class UQNO:
     ) -> UQNO:
         """Train Ĝ unless it is trained, then E, on residuals of functions that Ĝ has not seen.
 
+        train: functions in any form that `uqno.data.as_samples` takes, arrays (a, u) among them;
+            inputs, outputs: the names of variables in it.
         crossfit: K ≥ 2 folds, so that both see all of `train`; None for the paper's split, Ĝ on
             the first half and E on the second. A trained base: E sees all of `train`, which must
             not be what the base was trained on.
         training: of `uqno.training.fit`: batch_size, learning_rate, precision, progress, …
         """
         folder = None if folder is None else Path(folder)
+        train = as_samples(train, inputs, outputs, form=self.base.operator.form)
         if not len(train):
             raise ValueError("there are no functions to train on: `train` is empty")
         seen = [fingerprint(train[i]) for i in range(len(train))]
@@ -136,7 +148,7 @@ class UQNO:
         if self.members > 1 and crossfit is None:
             raise ValueError(f"members = {self.members} needs crossfit=2 or more folds, not None")
         if folder is not None:
-            _refuse_other_functions(folder / "functions.json", seen, resume)
+            refuse_other_functions(folder / "functions.json", seen, resume)
         # From here on weights change: a fit that fails leaves no calibration of other weights.
         self.fitted, self.calibrations = False, ()
         if self.folds:
@@ -145,8 +157,8 @@ class UQNO:
             residuals = residuals_of(self.base, train)
         elif crossfit is None:
             half = len(train) // 2
-            fit(self.base.operator, Subset(train, range(half)), **base_options)  # type: ignore[arg-type]
-            residuals = residuals_of(self.base, Subset(train, range(half, len(train))))  # type: ignore[arg-type]
+            fit(self.base.operator, Subset(train, range(half)), **base_options)
+            residuals = residuals_of(self.base, Subset(train, range(half, len(train))))
         else:
             crossfits = train_folds(self.base.operator, train, crossfit, self.members, base_options)
             self.base = replace(self.base, others=tuple(one.operator for one in crossfits[1:]))
@@ -164,7 +176,7 @@ class UQNO:
 
     def calibrate(
         self,
-        data: Samples,
+        data: Any,
         alpha: Level = 0.1,
         delta: Level = 0.02,
         sampling: str = "grid",
@@ -172,12 +184,16 @@ class UQNO:
         confidence: float | None = None,
         *,
         guarantee: Guarantee | Sequence[Guarantee] | None = None,
+        inputs: Names = None,
+        outputs: Names = None,
         batch_size: int = 16,
     ) -> Calibration | tuple[Calibration, ...]:
         """λ̂ from held-out functions, each read once, scored and forgotten.
 
         Args:
-            data: functions that took no part in training, of any mix of resolutions.
+            data: functions that took no part in training, of any mix of resolutions, in any form
+                that `fit` takes; a DataLoader is read once, as it comes.
+            inputs, outputs: names of variables, as in `fit`.
             alpha, delta: of the paper's guarantee, `guarantees.Fraction`; several of equal number
                 give several calibrations in one pass.
             sampling, confidence: of that guarantee too.
@@ -193,7 +209,9 @@ class UQNO:
             ValueError: some of the functions were used in training.
         """
         self._need_fit("calibrate")
-        checks.functions(len(data))
+        data = as_stream(data, inputs, outputs, form=self._form)
+        if (size := size_of(data)) is not None:
+            checks.functions(size)
         if guarantee is None:
             rules = guarantees_of(alpha, delta, sampling, confidence)
             several = isinstance(alpha, Iterable) or isinstance(delta, Iterable)
@@ -201,15 +219,16 @@ class UQNO:
             several = isinstance(guarantee, Sequence)
             rules = [*guarantee] if isinstance(guarantee, Sequence) else [guarantee]
         functions = scored(self.base, self.uncertainty, data, batch_size, weights)
-        stream = FunctionStream(unless_seen(functions, self.seen, len(data)), weighted=weights)
+        stream = FunctionStream(unless_seen(functions, self.seen), weighted=weights)
         self.calibrations = calibrate_all(stream, None, rules)
         return self.calibrations if several else self.calibrations[0]
 
     def scored(
-        self, data: Samples, batch_size: int = 16, weighted: bool = False
+        self, data: Any, batch_size: int = 16, weighted: bool = False
     ) -> Iterator[tuple[Array, Array, Array | None]]:
         """(error, uncertainty, weights), each (points,), function by function."""
         self._need_fit("scored")
+        data = as_stream(data, form=self._form)
         for one in scored(self.base, self.uncertainty, data, batch_size, weighted):
             yield one.error, one.uncertainty, one.weights
 
@@ -217,16 +236,20 @@ class UQNO:
     def uncalibrated(self, sample: Sample) -> Prediction:
         """Ĝ(a) and E(a) of one function, before calibration, with a batch axis of 1."""
         self._need_fit("uncalibrated")
-        return predicted(self.base, self.uncertainty, self.base.batch([sample]))
+        return predicted(
+            self.base, self.uncertainty, self.base.batch([as_tensors(sample, self._form.dtype)])
+        )
 
     # --- 4. the band ------------------------------------------------------------------------
 
     @torch.no_grad()
     def predict(
         self,
-        a: Tensor | Array | Sample,
+        a: Any,
         at: Places = None,
         *,
+        inputs: Names = None,
+        outputs: Names = None,
         alpha: float | None = None,
         delta: float | None = None,
         batch_size: int = 16,
@@ -235,17 +258,22 @@ class UQNO:
 
         a: (channel, *grid) for one function, (batch, channel, *grid) for several; or a sample
             (a dict of fields), for geometries, with `triangles` (faces, 3) for a surface: it is
-            seen as the functions were that the model was fitted on, and the band lies on it.
-        at: where: None for the grid of a, a resolution (421 or (421, 421)), or points (q, d).
+            seen as the functions were that the model was fitted on, and the band lies on it; or
+            functions in any form that `fit` takes. The labels of xarray and of files go with it.
+        inputs, outputs: names of variables; those of the output may be absent, or name the band.
+        at: where: None for the grid of a, a resolution (421 or (421, 421)), or points (q, d), in
+            the coordinates of a where it has any.
         alpha, delta: which of several calibrations; the first by default.
         """
         calibration = self.calibration(alpha, delta)
         triangles = None
+        a, naming = as_inputs(a, inputs, outputs, self._form)
         if isinstance(a, Mapping) and self.dimensions is None:
             triangles = None if a.get("triangles") is None else np.asarray(a["triangles"])
             a = as_calibrated(a, self.surfaces)
         fields, single = as_batch(self.base, a, self.dimensions)
-        where, coordinates = places(self.base.operator, fields, at)
+        operator = self.base.operator
+        where, coordinates = places(operator, fields, naming.at(at, fields, operator))
         parts = [
             predicted(
                 self.base,
@@ -271,30 +299,8 @@ class UQNO:
             center, uncertainty = center[0], uncertainty[0]
             weights = None if weights is None else weights[0]
             scale = None if scales is None else float(scales[0])
-        return Band(center, uncertainty, calibration, coordinates, triangles, weights, scale=scale)
-
-    def predict_fields(
-        self,
-        fields: Mapping[str, Array],
-        at: Places = None,
-        **which: float | None,
-    ) -> Band:
-        """`predict` from the arrays of a file: `a`, or the fields of one geometry."""
-        if "a" in fields:
-            return self.predict(fields["a"], at, **which)  # type: ignore[arg-type]
-        if "points" not in fields:
-            raise ValueError(
-                f"expected the variable a, or points and normals of a geometry; found "
-                f"{', '.join(sorted(fields)) or 'none'}"
-            )
-        sample = {name: torch.tensor(np.asarray(x)) for name, x in fields.items()}
-        # What follows from the triangles is computed from points as they are in the file.
-        exact = ("points",) if self.surfaces and "triangles" in sample else ()
-        sample = {
-            name: x.float() if x.is_floating_point() and name not in exact else x
-            for name, x in sample.items()
-        }
-        return self.predict(sample, at, **which)  # type: ignore[arg-type]
+        band = Band(center, uncertainty, calibration, coordinates, triangles, weights, scale=scale)
+        return naming.named(band, at)
 
     def calibration(self, alpha: float | None = None, delta: float | None = None) -> Calibration:
         """The calibration for (α, δ); the first one by default."""
@@ -363,6 +369,11 @@ class UQNO:
         model.surfaces = saved.surfaces
         return model
 
+    @property
+    def _form(self) -> Form:
+        """What the base takes, and the dimensions of the grids that it was fitted on."""
+        return replace(self.base.operator.form, dimensions=self.dimensions)
+
     def _need_fit(self, what: str) -> None:
         if not self.fitted:
             raise ValueError(f"the model is not fitted: call model.fit(train) before {what}")
@@ -380,16 +391,3 @@ def _operator(base: Callable[..., Tensor], trained: bool | None) -> Operator:
 def _is_trained(base: Callable[..., Tensor], operator: Operator) -> bool:
     """A `NeuralOperator` says it by its normalisers; others are taken as trained."""
     return operator.is_normalised if operator.is_registered else True
-
-
-def _refuse_other_functions(file: Path, seen: Sequence[str], resume: bool) -> None:
-    """A fit goes on with its own functions, for these are the ones refused in calibration."""
-    wanted = json.dumps({"sha256": hashlib.sha256("".join(seen).encode()).hexdigest()})
-    begun = any(file.parent.rglob("last.safetensors"))
-    if begun and file.is_file() and file.read_text(encoding="utf8") != wanted:
-        raise ValueError(
-            f"{file.parent} was trained on other functions: go on with the same ones, or give "
-            "another folder"
-        )
-    if not begun or (resume and not file.is_file()):
-        write_text(file, wanted)
