@@ -294,12 +294,33 @@ def select(
     u_names: tuple[str, ...] = ()
     if truth or outputs is not None:
         u_names = chosen(outputs, there, "outputs", other is not None)
-    a = [field_of(content, name, functions, dimensions) for name in a_names]
-    u = [field_of(there, name, functions, dimensions) for name in u_names]
+    if other is None:
+        both = _fields(content, (*a_names, *u_names), functions, dimensions)
+        a, u = both[: len(a_names)], both[len(a_names) :]
+    else:
+        a = _fields(content, a_names, functions, dimensions)
+        u = _fields(other, u_names, functions, dimensions)
     first = a[0].grid
     ordered = [_in_order(f, first, content) for f in (*a, *u)]
     labels = None if first is None else _labels(content, ordered[: len(a)])
     return FieldSamples(ordered[: len(a)], ordered[len(a) :], labels)
+
+
+def _fields(
+    content: Content, names: Sequence[str], functions: str | None, dimensions: int | None
+) -> list[Field]:
+    """Fields of one file; a dimension that counts functions in one of them does so in all."""
+    fields = [field_of(content, name, functions, dimensions) for name in names]
+    dims = [
+        f.variable.dims[f.function] for f in fields if f.variable.dims and f.function is not None
+    ]
+    counted = next((d for d in dims if d in FUNCTIONS), dims[0] if dims else None)
+    if functions is not None or counted is None:
+        return fields
+    return [
+        one if one.variable.dims is None else field_of(content, name, counted, dimensions)
+        for name, one in zip(names, fields, strict=True)
+    ]
 
 
 def _in_order(one: Field, grid: tuple[str, ...] | None, content: Content) -> Field:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from uqno.operators import Operator
+from uqno.operators.adapter import MODES
 from uqno.operators.symmetry import augmentation
 from uqno.training import fit
 from uqno.training.settings import Loss
@@ -64,7 +65,9 @@ class NetworkUncertainty(Uncertainty):
                 "the saved uncertainty has a network of your own: pass "
                 f"uncertainty={type(self).__name__}(network=...) to load"
             )
-        self.build(base, saved["inputs"], saved["outputs"], saved["grid"])
+        # Models saved before have the number of dimensions, and grids that carry all modes.
+        grid = saved.get("grid", [MODES + 1] * (saved.get("dimensions") or 0) or None)
+        self.build(base, saved["inputs"], saved["outputs"], grid)
         self.load_state_dict(state)
 
     def build(
