@@ -45,6 +45,7 @@ DATASET = xarray.Dataset(
 FORMS = {
     "arrays": (A, U),
     "list of arrays": [A, U],
+    "dict of arrays": {"a": A, "u": U},
     "tensors": (torch.tensor(A), torch.tensor(U)),
     "array and tensor": (A, torch.tensor(U)),
     "no channel axis": (A[:, 0], U[:, 0]),
@@ -130,6 +131,7 @@ def test_a_grid_of_other_dimensions_is_refused():
     ("data", "said"),
     [
         ((A, U[:5]), r"equally many functions, got a of shape \(6, .*\(5, "),
+        ({"x": A, "y": U}, "a dict of arrays needs 'a' and 'u', it has x, y: name them"),
         (A, "data of type ndarray cannot be read as functions: give a pair of arrays"),
         (3, "data of type int"),
         ([(A[0], U[0], U[0])], "sample 0 has 3 parts: expected a dict, or a pair"),

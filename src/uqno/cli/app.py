@@ -16,6 +16,7 @@ from rich.table import Table
 from uqno import __version__
 from uqno.cli.arguments import Inputs, Outputs, Use, names, resolution
 from uqno.cli.data import data_app
+from uqno.cli.inspection import inspect
 from uqno.cli.run import run_app
 from uqno.cli.terminal import help_if_alone, out, progress_bar
 
@@ -27,6 +28,7 @@ app = typer.Typer(
 )
 app.add_typer(data_app, name="data")
 app.add_typer(run_app, name="run")
+app.command()(inspect)
 
 
 class Sampling(StrEnum):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from uqno.data.fields import FieldSamples, Names, select
 # Defined, so they are known; a layout after the format that it is written in.
 from uqno.data.readers import hdf5, matlab, netcdf, npz, pdebench, tensors, the_well  # noqa: F401
 from uqno.data.readers.contract import open_content
+from uqno.data.variables import Content
 from uqno.types import Array
 
 Paths = str | PathLike[str] | tuple[str | PathLike[str], str | PathLike[str]]
@@ -48,13 +48,26 @@ def open(
         ValueError: a file is absent, damaged or unknown, or lacks a variable; it says which there
             are.
     """
-    options: dict[str, Any] = {"functions": functions, "dimensions": dimensions, "truth": truth}
-    if isinstance(path, tuple | list):
-        if len(path) != 2:
-            raise ValueError(f"{len(path)} files: expected one, or two (inputs, outputs)")
-        content, other = (open_content(Path(one)) for one in path)
-        return select(content, inputs, outputs, other=other, **options)
-    return select(open_content(Path(path)), inputs, outputs, **options)
+    content, other = contents_of(path)
+    return select(
+        content,
+        inputs,
+        outputs,
+        other=other,
+        functions=functions,
+        dimensions=dimensions,
+        truth=truth,
+    )
+
+
+def contents_of(path: Paths) -> tuple[Content, Content | None]:
+    """What a file holds, or the file with the inputs and the one with the outputs."""
+    if not isinstance(path, tuple | list):
+        return open_content(Path(path)), None
+    if len(path) != 2:
+        raise ValueError(f"{len(path)} files: expected one, or two (inputs, outputs)")
+    first, second = (open_content(Path(one)) for one in path)
+    return first, second
 
 
 def fields_of(path: str | PathLike[str], name: str) -> dict[str, Array] | None:

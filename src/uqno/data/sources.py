@@ -7,6 +7,7 @@ asked for, to tensors with a channel axis and of the operator's precision.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from os import PathLike
@@ -34,9 +35,10 @@ def as_samples(
     """Data of any kind as a sequence of samples, dicts of tensors with `a` and `u`.
 
     Args:
-        data: a pair of arrays (a, u), each (functions, channel, *grid), of NumPy or torch; a
-            sequence or a `torch.utils.data.Dataset` of dicts or of pairs (a, u); a `DataLoader` of
-            such; an xarray Dataset; a file or a pair of files as `uqno.data.open` reads them.
+        data: a pair of arrays (a, u), each (functions, channel, *grid), of NumPy or torch, or both
+            in a dict; a sequence or a `torch.utils.data.Dataset` of dicts or of pairs (a, u); a
+            `DataLoader` of such; an xarray Dataset; a file or a pair of files as `uqno.data.open`
+            reads them.
         inputs, outputs: names of variables of a Dataset or a file, or of the fields of dicts.
         channels: whether the channels of arrays stand before the grid ("first") or after it
             ("last").
@@ -69,6 +71,10 @@ def as_samples(
         return Converted(data, names)
     if isinstance(data, DataLoader):
         return Converted(_map_style(data), convert)
+    if isinstance(data, Mapping):
+        return Converted(
+            _pair_of(data, inputs, outputs), replace(convert, inputs=None, outputs=None)
+        )
     if _is_pair(data):
         return Converted(ArrayPair(*data), convert)
     if hasattr(data, "__len__") and hasattr(data, "__getitem__") and not is_array(data):
@@ -207,6 +213,19 @@ def _map_style(loader: DataLoader[Any]) -> Any:
     if plain and not own_collate and not loader.drop_last:
         return loader.dataset
     return [item for batch in loader for item in _items(batch)]
+
+
+def _pair_of(data: Mapping[str, Any], inputs: Names, outputs: Names) -> ArrayPair:
+    """The arrays of all functions in a dict, or in an .npz file of NumPy."""
+    wanted = ("a" if inputs is None else inputs, "u" if outputs is None else outputs)
+    names = [name if isinstance(name, str) else next(iter(name), "") for name in wanted]
+    missing = [name for name in names if name not in data]
+    if missing:
+        raise ValueError(
+            f"a dict of arrays needs {names[0]!r} and {names[1]!r}, it has "
+            f"{', '.join(map(str, data)) or 'none'}: name them with inputs= and outputs="
+        )
+    return ArrayPair(*(data[name] for name in names))
 
 
 def _is_pair(data: Any) -> bool:
