@@ -10,7 +10,7 @@ import torch
 import xarray
 from safetensors.torch import save_file
 
-from uqno.data import as_samples
+from uqno.data import FunctionStore, as_samples
 from uqno.data import open as open_fields
 from uqno.data.readers.contract import READERS, Reader
 from uqno.data.variables import Content, Variable
@@ -298,3 +298,17 @@ def test_a_reader_of_ones_own_is_asked_first(tmp_path):
         assert open_fields(tmp_path / "darcy.h5").labels is not None
     finally:
         READERS.remove(Text)
+
+
+def test_a_store_of_this_library_at_its_finest_resolution_or_another(tmp_path):
+    seeds = np.stack([np.zeros(5, int), np.arange(5)], axis=1)
+    store = FunctionStore.create(tmp_path / "d.zarr", {}, seeds, (4, 7), chunk=5)
+    with pytest.raises(ValueError, match=r"unfinished, it has 0 of 5 functions"):
+        open_fields(tmp_path / "d.zarr")
+    rng = np.random.default_rng(0)
+    arrays = {n: tuple(rng.normal(size=(2, 5, n, n)).astype("f4")) for n in (4, 7)}
+    store.write(0, arrays)
+    functions = open_fields(tmp_path / "d.zarr")
+    np.testing.assert_array_equal(functions[3]["a"][0], arrays[7][0][3])
+    coarse = open_fields(tmp_path / "d.zarr", "4/inputs", "4/solutions")
+    np.testing.assert_array_equal(coarse[3]["u"][0], arrays[4][1][3])

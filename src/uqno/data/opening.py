@@ -10,7 +10,16 @@ import numpy as np
 from uqno.data.fields import FieldSamples, Names, select
 
 # Defined, so they are known; a layout after the format that it is written in.
-from uqno.data.readers import hdf5, matlab, netcdf, npz, pdebench, tensors, the_well  # noqa: F401
+from uqno.data.readers import (  # noqa: F401
+    hdf5,
+    matlab,
+    netcdf,
+    npz,
+    pdebench,
+    stored,
+    tensors,
+    the_well,
+)
 from uqno.data.readers.contract import open_content
 from uqno.data.variables import Content
 from uqno.types import Array
