@@ -280,7 +280,7 @@ REFUSED = {
     ),
     "empty": (lambda: Band(np.ones((0, 1, 3)), np.ones((0, 3)), CAL, X), "at least one function"),
     "a bare axis": (lambda: Band(ONE, ONES, CAL, np.arange(3.0)), r"a line of points is the grid"),
-    "decreasing": (lambda: Band(ONE, ONES, CAL, ([2.0, 1, 0],)), r"coordinates\[0\].*increase"),
+    "unsorted": (lambda: Band(ONE, ONES, CAL, ([0.0, 2, 1],)), r"coordinates\[0\].*increase"),
     "curved grid": (lambda: Band(ONE, ONES, CAL, (np.ones((3, 3)),)), "scattered points"),
     "four dimensions": (lambda: Band(ONE, ONES, CAL, X * 4), "of 4 dimensions: .* 1 to 3"),
     "nan coordinates": (lambda: Band(ONE, ONES, CAL, ([0, np.nan, 1],)), "must be finite"),

@@ -263,7 +263,7 @@ def test_the_order_of_steps_is_enforced():
         model.predict(a)
     model.calibrate(grid_functions(30, seed=1), 0.2, 0.2)
     with pytest.raises(ValueError, match=r"expected \(channel, \*grid\)"):
-        model.predict(a[0])
+        model.predict(a[0, 0])
     with pytest.raises(ValueError, match="floor = 2"):
         Quantile(floor=2)
 

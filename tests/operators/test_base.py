@@ -133,7 +133,7 @@ def test_other_modules_have_the_defaults() -> None:
     assert not foreign.takes_queries
     assert not foreign.is_registered
     np.testing.assert_array_equal(foreign.axes((3, 2))[0], [0, 0.5, 1])
-    assert isinstance(foreign.network_like(4, 1, 2), FNO)
+    assert isinstance(foreign.network_like(4, 1, (17, 17)), FNO)
     with pytest.raises(ValueError, match="no network is known for Linear on geometries"):
         foreign.network_like(4, 1, None)
     with pytest.raises(ValueError, match=r"not a uqno.operators.NeuralOperator.*: do this"):

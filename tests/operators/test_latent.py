@@ -82,7 +82,7 @@ def test_predictions_from_files_are_those_of_calibration_in_any_batch(model, dat
     scored = [list(again.scored(some, batch_size=size)) for size in (1, 2, 5)]
     for i, sample in enumerate(some):
         body = car(4 + i)
-        band = again.predict_fields({"points": body.points, "triangles": body.triangles})
+        band = again.predict({"points": body.points, "triangles": body.triangles})
         np.testing.assert_array_equal(band.triangles, body.triangles)
         u = sample["u"].double().numpy()
         for one in scored:
@@ -95,7 +95,7 @@ def test_a_surface_without_its_triangles_is_refused(model):
     body = car(5)
     assert model.surfaces
     with pytest.raises(ValueError, match=r"exact signed distance.*add the triangles \(t, 3\)"):
-        model.predict_fields({"points": body.points, "normals": body.normals})
+        model.predict({"points": body.points, "normals": body.normals})
 
 
 def test_triangles_are_for_the_band_alone_where_the_training_had_none(data):
@@ -109,6 +109,6 @@ def test_triangles_are_for_the_band_alone_where_the_training_had_none(data):
     assert not fitted.surfaces
     body = car(5)
     fields = {"points": body.points, "normals": body.normals, "surface_weights": body.areas}
-    band = fitted.predict_fields({**fields, "triangles": body.triangles})
+    band = fitted.predict({**fields, "triangles": body.triangles})
     np.testing.assert_array_equal(band.triangles, body.triangles)
     np.testing.assert_array_equal(band.center, fitted.predict(bare[5]).center)

@@ -13,6 +13,7 @@ from uqno.band import checks as band_checks
 from uqno.band.checks import Coordinates
 from uqno.conformal.calibration import Calibration
 from uqno.conformal.scores import coverage, ratios
+from uqno.data.labels import Labels
 from uqno.types import Floats, Reals
 
 if TYPE_CHECKING:
@@ -28,9 +29,10 @@ class Band:
         center: Ĝ(a), (channel, *points) or (functions, channel, *points).
         uncertainty: E(a) ≥ 0 before scaling, (*points) or (functions, *points).
         calibration: the scale λ̂ and what it guarantees.
-        coordinates: for a grid, one increasing 1-D array for each dimension, in the order of the
-            dimensions of `center`, called x, y and z in this order. For scattered points, (points,
-            d), with the columns x, y, z; or (functions, points, d) for geometries that differ.
+        coordinates: for a grid, one increasing or decreasing 1-D array for each dimension, in the
+            order of the dimensions of `center`, called x, y and z in this order unless `labels`
+            name them. For scattered points, (points, d), with the columns x, y, z; or (functions,
+            points, d) for geometries that differ.
         triangles: (faces, 3) indices of points, for a surface.
         weights: the measure μ, (*points) for all functions or (functions, *points).
         name: of the quantity.
@@ -38,6 +40,7 @@ class Band:
         component_names: one for each channel.
         scale: λ̂ where it is not that of the calibration: a number, or (functions,), as a
             guarantee may give each new function its own. None takes `calibration.scale`.
+        labels: names and coordinates as the input had them, for files and figures.
 
     Raises:
         ValueError: what does not fit, and what was expected.
@@ -59,6 +62,7 @@ class Band:
     units: str = ""
     component_names: tuple[str, ...] | None = None
     scale: float | Reals | None = None
+    labels: Labels | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.calibration, Calibration):
@@ -79,6 +83,8 @@ class Band:
             object.__setattr__(self, name, value)  # frozen for everyone else
         if self.scale is None:
             band_checks.scale_of(self.calibration.scale, ())
+        if self.labels is not None:
+            band_checks.labels_of(self.labels, self.coordinates, self.is_batch)
 
     # --- what it is -------------------------------------------------------------------------
 
@@ -195,6 +201,7 @@ class Band:
             coordinates=coordinates,
             weights=weights,
             scale=scale,
+            labels=None if self.labels is None else self.labels.of(which),
         )
 
     # --- against the truth ------------------------------------------------------------------
@@ -299,7 +306,8 @@ class Band:
         """center, radius, uncertainty, lower and upper (scalar functions) and weights as variables.
 
         Dimensions: (function, component, x, y, z) or (function, component, point), as far as they
-        exist. CF attributes; the guarantee and what it rests on are attributes of the dataset.
+        exist, with the names and coordinates of `labels` where there are any. CF attributes; the
+        guarantee and what it rests on are attributes of the dataset.
         """
         from uqno.band.formats.netcdf import dataset
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqno.conformal import checks
+from uqno.data.labels import Labels, is_monotone
 from uqno.types import Floats, Reals
 
 Coordinates: TypeAlias = tuple[Floats, ...] | Floats
@@ -85,7 +86,7 @@ def coordinates_of(given: Any) -> Coordinates:
 
 
 def axis_of(j: int, given: Any) -> Floats:
-    """Axis j of a grid: increasing, (n,)."""
+    """Axis j of a grid: increasing or decreasing, (n,)."""
     x = checks.real(f"coordinates[{j}]", "the band", given)
     if x.ndim != 1:
         raise ValueError(
@@ -93,8 +94,10 @@ def axis_of(j: int, given: Any) -> Floats:
             "grid; pass a curved grid as scattered points (points, d)"
         )
     values(f"coordinates[{j}]", x)
-    if not (np.diff(x) > 0).all():
-        raise ValueError(f"coordinates[{j}] of the grid must increase; sort grid and values")
+    if not is_monotone(x):
+        raise ValueError(
+            f"coordinates[{j}] of the grid must increase, or decrease; sort grid and values"
+        )
     return x
 
 
@@ -242,6 +245,18 @@ def scale_of(given: Any, batch: tuple[int, ...]) -> float | Reals:
         raise ValueError(f"scale has shape {scale.shape}: expected a single number{own}")
     values("scale", np.atleast_1d(scale), least=0)
     return scale if scale.ndim else float(scale)
+
+
+def labels_of(labels: Labels, coordinates: Coordinates, batch: bool) -> None:
+    """Refuse labels of other dimensions than those of the band."""
+    d = len(coordinates) if isinstance(coordinates, tuple) else coordinates.shape[-1]
+    if len(labels.points) != d:
+        raise ValueError(
+            f"labels name the dimensions {labels.points}, expected {d} names, one for each"
+        )
+    if batch is (labels.function is None):
+        wanted = "the dimension that counts the functions" if batch else "None for one function"
+        raise ValueError(f"labels.function is {labels.function!r}, expected {wanted}")
 
 
 def truth_of(given: Any, center: tuple[int, ...], uncertainty: tuple[int, ...]) -> Floats:

@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import ScalarFormatter
 from numpy.typing import NDArray
 
+from uqno.band.formats import content
 from uqno.conformal import words
 from uqno.types import Array
 
@@ -161,7 +162,7 @@ def _lines(rows: list[Band], truths: list[Any], component: int | None) -> Figure
         ax.margins(x=0.01)
         for side in ("top", "right"):
             ax.spines[side].set_visible(False)
-    axes[-1].set_xlabel("x", fontsize=LARGE)
+    axes[-1].set_xlabel(_axis_label(band, 0), fontsize=LARGE)
     handles, labels = axes[0].get_legend_handles_labels()
     drawn.legend(
         handles, labels, loc="outside lower center", ncols=4, fontsize=SMALL, frameon=False
@@ -264,20 +265,34 @@ def _norm(values: Array, least: float | None = None) -> Normalize:
     return Normalize(low, high if high > low else low + 1)
 
 
+def _sides(band: Band) -> tuple[int, int]:
+    """The dimensions to draw from left to right and upwards; rows of labelled data run upwards."""
+    rows_first = band.labels is not None and band.labels.points[0] != "x" and band.triangles is None
+    return (1, 0) if rows_first else (0, 1)
+
+
+def _axis_label(band: Band, j: int) -> str:
+    """The name of a dimension, with its units where it has any."""
+    name, axis = list(content.axes(band).items())[j]
+    units = (axis.attributes or {}).get("units", "")
+    return f"{name} [{units}]" if units else name
+
+
 def _plane(ax: Any, band: Band, panel: Panel) -> None:
+    across, up = _sides(band)
     if isinstance(band.coordinates, tuple):
-        x, y = band.coordinates
+        x, y = band.coordinates[across], band.coordinates[up]
         ax.pcolormesh(
             x,
             y,
-            panel.values.T,
+            panel.values.transpose(up, across),
             shading="nearest",
             cmap=panel.colours,
             norm=panel.norm,
             rasterized=True,
         )
     else:
-        x, y = band.coordinates.T
+        x, y = band.coordinates[:, across], band.coordinates[:, up]
         if band.triangles is None:
             rgba = panel.mappable.to_rgba(panel.values)
             ax.scatter(x, y, c=rgba, s=_dot(x.size), lw=0, rasterized=True)
@@ -293,8 +308,8 @@ def _plane(ax: Any, band: Band, panel: Panel) -> None:
     sides = sorted([np.ptp(x), np.ptp(y)])
     if sides[1] <= LONGEST * sides[0]:
         ax.set_aspect("equal")
-    ax.set_xlabel("x", fontsize=SMALL)
-    ax.set_ylabel("y", fontsize=SMALL)
+    ax.set_xlabel(_axis_label(band, across), fontsize=SMALL)
+    ax.set_ylabel(_axis_label(band, up), fontsize=SMALL)
     ax.tick_params(labelsize=SMALL)
     ax.locator_params(nbins=4)
 

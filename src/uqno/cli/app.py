@@ -7,15 +7,16 @@ import sys
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
 from uqno import __version__
-from uqno.cli.arguments import Use, resolution
+from uqno.cli.arguments import Inputs, Outputs, Use, names, resolution
 from uqno.cli.data import data_app
+from uqno.cli.inspection import inspect
 from uqno.cli.run import run_app
 from uqno.cli.terminal import help_if_alone, out, print_table, progress_bar
 
@@ -27,6 +28,7 @@ app = typer.Typer(
 )
 app.add_typer(data_app, name="data")
 app.add_typer(run_app, name="run")
+app.command()(inspect)
 
 
 class Sampling(StrEnum):
@@ -154,10 +156,12 @@ def predict(
     file: Annotated[
         Path,
         typer.Argument(
-            help=".npz, NetCDF or .zarr with `a`, (channel, *grid) or (functions, channel, *grid); "
-            "or with points and normals of one geometry, and triangles for a surface."
+            help="NetCDF, .zarr, HDF5, .npz, .pt or .mat with the input; or with points and "
+            "normals of one geometry, and triangles for a surface."
         ),
     ],
+    inputs: Inputs = None,
+    outputs: Outputs = None,
     at: Annotated[
         str | None,
         typer.Option(help="Where: a CSV file of points, or a resolution such as 421 or 85,43."),
@@ -174,17 +178,18 @@ def predict(
     import numpy as np
 
     from uqno.band.formats import format_of
-    from uqno.data.arrays import read_arrays
+    from uqno.data.opening import fields_of
     from uqno.data.readers.csv import read_points
 
     format_of(to)  # before the work, refuse what could not be written after it
     _keep_input(file, to)
     where = None if at is None else resolution(at) or read_points(at)
-    fields = read_arrays(file)
+    geometry = fields_of(file, "points")  # before torch is loaded, a file that cannot be read
     from uqno.model import UQNO
 
-    loaded = UQNO.load(model)
-    band = loaded.predict_fields(fields, where, alpha=alpha, delta=delta)
+    roles: dict[str, Any] = {"inputs": names(inputs), "outputs": names(outputs)}
+    given = file if geometry is None else geometry
+    band = UQNO.load(model).predict(given, where, **roles, alpha=alpha, delta=delta)
     band.write(to)
     if as_json:
         said = {

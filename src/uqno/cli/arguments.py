@@ -29,6 +29,29 @@ Use = Annotated[
 ]
 
 
+def names(given: str | None) -> list[str] | None:
+    """Names of variables, joined by commas; None for none."""
+    return None if given is None else [name.strip() for name in given.split(",") if name.strip()]
+
+
+Inputs = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES",
+        help="Variables that are the input, such as k or k,f; u[0] is a step in time.",
+        show_default="a, or what the layout says",
+    ),
+]
+Outputs = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES",
+        help="Variables that are the output.",
+        show_default="u, or what the layout says",
+    ),
+]
+
+
 def resolution(at: str) -> tuple[int, ...] | int | None:
     """Nodes of a grid, one number or several joined by commas; None for other text."""
     parts = at.split(",")

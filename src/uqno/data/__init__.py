@@ -7,12 +7,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from uqno.data.inspection import inspect as inspect
+    from uqno.data.opening import open as open
     from uqno.data.readers.fno_release import read_fno_release as read_fno_release
     from uqno.data.readers.neuraloperator import read_neuraloperator as read_neuraloperator
     from uqno.data.readers.shapenet import read_shapenet as read_shapenet
     from uqno.data.samples import GeometrySample as GeometrySample
     from uqno.data.samples import GridSample as GridSample
     from uqno.data.samples import GridSamples as GridSamples
+    from uqno.data.sources import as_samples as as_samples
     from uqno.data.split import Split as Split
     from uqno.data.split import split_functions as split_functions
     from uqno.data.store import FunctionStore as FunctionStore
@@ -25,6 +28,9 @@ _HOME = {
     "GridSamples": "samples",
     "Split": "split",
     "SurfaceSamples": "surfaces",
+    "as_samples": "sources",
+    "inspect": "inspection",
+    "open": "opening",
     "read_fno_release": "readers.fno_release",
     "read_neuraloperator": "readers.neuraloperator",
     "read_shapenet": "readers.shapenet",

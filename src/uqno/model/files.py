@@ -187,6 +187,15 @@ def load(
     raise error
 
 
+def check_features(folder: str | Path, saved: ModelParts, count: int) -> None:
+    """Refuse another number of features than the model was saved with."""
+    if count != saved.features:
+        raise ValueError(
+            f"{folder} was saved with {saved.features} features, got {count}: pass the same "
+            "callables with features="
+        )
+
+
 def _loaded(
     folder: Path,
     module: Callable[..., Tensor] | None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 
 from uqno.conformal import Calibration, checks
+from uqno.data.conversion import as_tensors
+from uqno.data.sources import each
 from uqno.operators import Operator
 from uqno.storage import DamagedError, read_json, set_aside, write_json
 from uqno.types import Array, Reals, Sample, Samples
@@ -64,7 +66,7 @@ def refuse_other_functions(folder: Path, seen: Sequence[str], resume: bool) -> N
 
 
 def batches(
-    base: Base, data: Samples, size: int = 16
+    base: Base, data: Iterable[Sample] | Samples, size: int = 16
 ) -> Iterator[tuple[list[Sample], dict[str, Tensor]]]:
     """Samples in order, several at a time; a new batch begins where the resolution changes.
 
@@ -77,14 +79,13 @@ def batches(
         The samples of a batch, and their fields with a leading batch axis.
     """
     held: list[Sample] = []
-    for i in range(len(data) + 1):
-        sample = data[i] if i < len(data) else None
-        full = len(held) == size
-        if held and (sample is None or full or sample["u"].shape != held[0]["u"].shape):
+    for sample in each(data):
+        if held and (len(held) == size or sample["u"].shape != held[0]["u"].shape):
             yield held, base.batch(held)
             held = []
-        if sample is not None:
-            held.append(sample)
+        held.append(sample)
+    if held:
+        yield held, base.batch(held)
 
 
 def as_batch(
@@ -113,16 +114,22 @@ def as_batch(
             raise ValueError(
                 f"the sample needs the field points, it has {', '.join(sorted(a)) or 'none'}"
             )
-        inputs = {name: field for name, field in a.items() if name != "u"}
-        if "a" not in a or a["a"].ndim == _of_grids(dimensions) + 1:
+        inputs = as_tensors({n: x for n, x in a.items() if n != "u"}, base.operator.form.dtype)
+        if "a" in inputs and inputs["a"].ndim == dimensions:
+            inputs = {**inputs, "a": inputs["a"][None]}
+        if "a" not in a or inputs["a"].ndim == _of_grids(dimensions) + 1:
             return base.batch([inputs]), True
         return {name: field.to(base.operator.device) for name, field in inputs.items()}, False
     if isinstance(a, Tensor) and a.is_complex():
         a = a.numpy(force=True)  # to be refused like an array
     tensor = a if isinstance(a, Tensor) else torch.from_numpy(checks.real("a", "the function", a))
-    parameter = next(base.operator.parameters(), torch.empty(0))
-    tensor = tensor.to(parameter.device, parameter.dtype)
+    form = base.operator.form
+    tensor = tensor.to(base.operator.device, form.dtype or torch.get_default_dtype())
     d = _of_grids(dimensions)
+    if tensor.ndim == d:
+        tensor = tensor[None]
+    elif tensor.ndim == d + 1 and form.channels == 1 < tensor.shape[0]:
+        tensor = tensor[:, None]  # several functions without a channel axis
     if tensor.ndim not in (d + 1, d + 2):
         raise ValueError(
             f"a has shape {tuple(tensor.shape)}, expected (channel, *grid) or (batch, channel, "

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import torch
 
-from uqno.conformal import checks
+from uqno.conformal import Calibration, checks
 from uqno.conformal.guarantees import Fraction, Guarantee
 from uqno.model.inputs import batches, fingerprint
 from uqno.operators.padding import unpadded
 from uqno.training import pointwise_error
-from uqno.types import Array, Sample, Samples
+from uqno.types import Array, Sample, Samples, Share
 from uqno.uncertainty import Uncertainty
 from uqno.uncertainty.contract import Base, Prediction, make_ready
 
@@ -51,9 +51,35 @@ def predicted(base: Base, uncertainty: Uncertainty, batch: Sample) -> Prediction
     return uncertainty.predict(ready, batch)
 
 
+def predicted_in_parts(
+    base: Base, uncertainty: Uncertainty, fields: Sample, where: Sample, size: int
+) -> Prediction:
+    """The same for many functions, `size` of them at a time.
+
+    Args:
+        base: Ĝ.
+        uncertainty: the fitted estimator of E.
+        fields: with a leading axis of functions.
+        where: fields that belong to all of them, such as queries.
+        size: how many functions are predicted together.
+    """
+    count = len(next(iter(fields.values())))
+    parts = [
+        predicted(base, uncertainty, {**{n: f[i : i + size] for n, f in fields.items()}, **where})
+        for i in range(0, count, size)
+    ]
+    return Prediction(
+        torch.cat([part.center for part in parts]), torch.cat([part.uncertainty for part in parts])
+    )
+
+
 @torch.no_grad()
 def scored(
-    base: Base, uncertainty: Uncertainty, data: Samples, batch_size: int, weighted: bool
+    base: Base,
+    uncertainty: Uncertainty,
+    data: Iterable[Sample] | Samples,
+    batch_size: int,
+    weighted: bool,
 ) -> Iterator[Scored]:
     """The functions of `data` in order, each read once; one batch of them is held at a time.
 
@@ -85,7 +111,7 @@ def scored(
 
 
 def unless_seen(
-    functions: Iterable[Scored], seen: frozenset[str], number: int
+    functions: Iterable[Scored], seen: frozenset[str]
 ) -> Iterator[tuple[Array, Array, Array | None]]:
     """(error, uncertainty, weights) of each function.
 
@@ -100,8 +126,9 @@ def unless_seen(
     Raises:
         ValueError: at the end, if some functions were used in training; it names them.
     """
-    leaked = []
+    leaked, number = [], 0
     for i, one in enumerate(functions):
+        number = i + 1
         if fingerprint(one.sample) in seen:
             leaked.append(i)
         yield one.error, one.uncertainty, one.weights
@@ -163,3 +190,29 @@ def guarantees_of(
         )
     design = checks.sampling(sampling)
     return [Fraction(a, d, design, confidence) for a, d in zip(alphas, deltas, strict=True)]
+
+
+def chosen(
+    calibrations: Sequence[Calibration], alpha: Share | None, delta: Share | None
+) -> Calibration:
+    """The first calibration for (α, δ); None for any.
+
+    Raises:
+        ValueError: there is none for these levels, or none at all.
+    """
+    if not calibrations:
+        raise ValueError(
+            "the model is not calibrated: call model.calibrate(held_out, alpha, delta) with "
+            "functions that took no part in training"
+        )
+    for cal in calibrations:
+        if all(
+            level in (None, getattr(cal, name), getattr(cal.rule, name, None))
+            for name, level in (("alpha", alpha), ("delta", delta))
+        ):
+            return cal
+    known = ", ".join(f"({c.alpha}, {c.delta})" for c in calibrations)
+    raise ValueError(
+        f"no calibration for alpha = {alpha}, delta = {delta}; there are {known}: calibrate for it "
+        "too"
+    )

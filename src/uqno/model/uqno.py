@@ -22,8 +22,11 @@ from torch.utils.data import Subset
 from uqno.band import Band
 from uqno.conformal import Calibration, FunctionStream, calibrate_all, checks
 from uqno.conformal.guarantees import Guarantee
+from uqno.data.conversion import Form, as_tensors
+from uqno.data.fields import Names
+from uqno.data.sources import as_samples, as_stream, size_of
 from uqno.model import files, tie
-from uqno.model.base import as_base, is_trained
+from uqno.model.base import as_base, checked_members, is_trained
 from uqno.model.files import ModelParts
 from uqno.model.folds import as_crossfits, out_of_fold, residuals_of, train_folds
 from uqno.model.inputs import (
@@ -36,10 +39,20 @@ from uqno.model.inputs import (
     places,
     refuse_other_functions,
 )
-from uqno.model.scoring import Level, guarantees_of, predicted, scored, unless_seen, unless_tied
+from uqno.model.naming import as_inputs
+from uqno.model.scoring import (
+    Level,
+    chosen,
+    guarantees_of,
+    predicted,
+    predicted_in_parts,
+    scored,
+    unless_seen,
+    unless_tied,
+)
 from uqno.operators.symmetry import Symmetry, augmentation
 from uqno.training import CrossFit, RelativeL2, fit
-from uqno.types import Array, Reals, Sample, Samples
+from uqno.types import Array, Reals, Sample
 from uqno.uncertainty import Quantile, Uncertainty
 from uqno.uncertainty.contract import Base, Feature, Options, Prediction
 
@@ -83,12 +96,7 @@ class UQNO:
         self.base = Base(operator, tuple(symmetries), tuple(features), deviation, others)
         self.uncertainty = uncertainty if uncertainty is not None else Quantile()
         self.trained = is_trained(given, self.base.operator) if trained is None else trained
-        self.members = members
-        if members < 1 or (members > 1 and self.trained):
-            raise ValueError(
-                f"members = {members} must be at least 1, and 1 for a base that is trained: give "
-                "several by UQNO([crossfit(...), crossfit(..., seed=1), ...])"
-            )
+        self.members = checked_members(members, self.trained)
         self.fitted = False
         self.calibrations: tuple[Calibration, ...] = ()
         self.seen: frozenset[str] = frozenset()
@@ -101,8 +109,10 @@ class UQNO:
 
     def fit(
         self,
-        train: Samples,
+        train: Any,
         *,
+        inputs: Names = None,
+        outputs: Names = None,
         crossfit: int | None = 2,
         epochs: int = 25,
         uncertainty_epochs: int | None = None,
@@ -115,7 +125,9 @@ class UQNO:
         """Train Ĝ unless it is trained, then E, on residuals of functions that Ĝ has not seen.
 
         Args:
-            train: samples; for a trained base, none that it was trained on, and E sees all.
+            train: functions in any form that `uqno.data.as_samples` takes, arrays (a, u) among
+                them; for a trained base, none that it was trained on, and E sees all.
+            inputs, outputs: the names of variables in it.
             crossfit: K ≥ 2 folds, so that both see all of `train`; None for the paper's split, Ĝ
                 on the first half and E on the second.
             epochs: of the base.
@@ -130,6 +142,7 @@ class UQNO:
             This model.
         """
         folder = None if folder is None else Path(folder)
+        train = as_samples(train, inputs, outputs, form=self.base.operator.form)
         if not len(train):
             raise ValueError("there are no functions to train on: `train` is empty")
         seen = [fingerprint(train[i]) for i in range(len(train))]
@@ -159,8 +172,8 @@ class UQNO:
             residuals = residuals_of(self.base, train)
         elif crossfit is None:
             half = len(train) // 2
-            fit(self.base.operator, Subset(train, range(half)), **base_options)  # type: ignore[arg-type]
-            residuals = residuals_of(self.base, Subset(train, range(half, len(train))))  # type: ignore[arg-type]
+            fit(self.base.operator, Subset(train, range(half)), **base_options)
+            residuals = residuals_of(self.base, Subset(train, range(half, len(train))))
         else:
             crossfits = train_folds(self.base.operator, train, crossfit, self.members, base_options)
             self.base = replace(self.base, others=tuple(one.operator for one in crossfits[1:]))
@@ -178,7 +191,7 @@ class UQNO:
 
     def calibrate(
         self,
-        data: Samples,
+        data: Any,
         alpha: Level = 0.1,
         delta: Level = 0.02,
         sampling: str = "grid",
@@ -186,15 +199,18 @@ class UQNO:
         confidence: float | None = None,
         *,
         guarantee: Guarantee | Sequence[Guarantee] | None = None,
+        inputs: Names = None,
+        outputs: Names = None,
         batch_size: int = 16,
     ) -> Calibration | tuple[Calibration, ...]:
         """λ̂ from held-out functions, each read once, scored and forgotten.
 
         Args:
-            data: functions that took no part in training, of any mix of resolutions.
-            alpha: of the paper's guarantee, `guarantees.Fraction`; several of equal number give
-                several calibrations in one pass.
-            delta: the same.
+            data: functions that took no part in training, of any mix of resolutions, in any form
+                that `fit` takes; a DataLoader is read once, as it comes.
+            inputs, outputs: names of variables, as in `fit`.
+            alpha, delta: of the paper's guarantee, `guarantees.Fraction`; several of equal number
+                give several calibrations in one pass.
             sampling: of that guarantee, "grid", "iid" or "hoeffding".
             confidence: of that guarantee.
             weights: measure coverage by the samples' `weights` instead of by points.
@@ -211,7 +227,9 @@ class UQNO:
                 as its input, so that its answers depend on them.
         """
         self._need_fit("calibrate")
-        checks.functions(len(data))
+        data = as_stream(data, inputs, outputs, form=self._form)
+        if (size := size_of(data)) is not None:
+            checks.functions(size)
         if guarantee is None:
             rules = guarantees_of(alpha, delta, sampling, confidence)
             several = isinstance(alpha, Iterable) or isinstance(delta, Iterable)
@@ -222,9 +240,7 @@ class UQNO:
         if any(rule.needs_independent_points for rule in rules):
             functions = unless_tied(functions, self.base, self.uncertainty)
         probe = tie.Probe()
-        watched = unless_seen(
-            probe.watch(functions, self.base, self.uncertainty), self.seen, len(data)
-        )
+        watched = unless_seen(probe.watch(functions, self.base, self.uncertainty), self.seen)
         calibrations = calibrate_all(FunctionStream(watched, weighted=weights), None, rules)
         self._glance = tie.Glance.of(self.base, self.uncertainty)
         self.calibrations = tuple(replace(one, model=self._glance.digest) for one in calibrations)
@@ -232,10 +248,11 @@ class UQNO:
         return self.calibrations if several else self.calibrations[0]
 
     def scored(
-        self, data: Samples, batch_size: int = 16, weighted: bool = False
+        self, data: Any, batch_size: int = 16, weighted: bool = False
     ) -> Iterator[tuple[Array, Array, Array | None]]:
         """(error, uncertainty, weights), each (points,), function by function."""
         self._need_fit("scored")
+        data = as_stream(data, form=self._form)
         for one in scored(self.base, self.uncertainty, data, batch_size, weighted):
             yield one.error, one.uncertainty, one.weights
 
@@ -243,16 +260,20 @@ class UQNO:
     def uncalibrated(self, sample: Sample) -> Prediction:
         """Ĝ(a) and E(a) of one function, before calibration, with a batch axis of 1."""
         self._need_fit("uncalibrated")
-        return predicted(self.base, self.uncertainty, self.base.batch([sample]))
+        return predicted(
+            self.base, self.uncertainty, self.base.batch([as_tensors(sample, self._form.dtype)])
+        )
 
     # --- 4. the band ------------------------------------------------------------------------
 
     @torch.no_grad()
     def predict(
         self,
-        a: Tensor | Array | Sample,
+        a: Any,
         at: Places = None,
         *,
+        inputs: Names = None,
+        outputs: Names = None,
         alpha: float | None = None,
         delta: float | None = None,
         batch_size: int = 16,
@@ -262,10 +283,12 @@ class UQNO:
         Args:
             a: (channel, *grid) for one function, (batch, channel, *grid) for several; or a sample
                 (a dict of fields), for geometries, with `triangles` (faces, 3) for a surface: it
-                is seen as the functions of the training were, and the band lies on it.
-            at: None for the grid of a, a resolution (421 or (421, 421)), or points (q, d).
-            alpha: which of several calibrations; the first by default.
-            delta: the same.
+                is seen as in training, and the band lies on it; or functions in any form that
+                `fit` takes. The labels of xarray and of files go with it.
+            inputs, outputs: names of variables; the output may be absent, or names the band.
+            at: None for the grid of a, a resolution (421 or (421, 421)), or points (q, d), in the
+                coordinates of a where it has any.
+            alpha, delta: which of several calibrations; the first by default.
             batch_size: how many functions are predicted together.
 
         Raises:
@@ -274,21 +297,15 @@ class UQNO:
         calibration = self.calibration(alpha, delta)
         self._check_tie(calibration)
         triangles = None
+        a, naming = as_inputs(a, inputs, outputs, self._form)
         if isinstance(a, Mapping) and self.dimensions is None:
             triangles = None if a.get("triangles") is None else np.asarray(a["triangles"])
             a = as_calibrated(a, self.surfaces)
         fields, is_one = as_batch(self.base, a, self.dimensions)
-        where, coordinates = places(self.base.operator, fields, at)
-        parts = [
-            predicted(
-                self.base,
-                self.uncertainty,
-                {**{n: f[i : i + batch_size] for n, f in fields.items()}, **where},
-            )
-            for i in range(0, len(next(iter(fields.values()))), batch_size)
-        ]
-        center = torch.cat([p.center for p in parts]).cpu().numpy()
-        uncertainty = torch.cat([p.uncertainty for p in parts]).cpu().numpy()
+        operator = self.base.operator
+        where, coordinates = places(operator, fields, naming.at(at, fields, operator))
+        answer = predicted_in_parts(self.base, self.uncertainty, fields, where, batch_size)
+        center, uncertainty = answer.center.cpu().numpy(), answer.uncertainty.cpu().numpy()
         if isinstance(at, int | np.integer) or (isinstance(at, Sequence) and at):
             shape = tuple(len(x) for x in coordinates)
             center, uncertainty = (
@@ -304,50 +321,14 @@ class UQNO:
             center, uncertainty = center[0], uncertainty[0]
             weights = None if weights is None else weights[0]
             scale = None if scales is None else float(scales[0])
-        return Band(center, uncertainty, calibration, coordinates, triangles, weights, scale=scale)
-
-    def predict_fields(
-        self,
-        fields: Mapping[str, Array],
-        at: Places = None,
-        **which: float | None,
-    ) -> Band:
-        """`predict` from the arrays of a file: `a`, or the fields of one geometry."""
-        if "a" in fields:
-            return self.predict(fields["a"], at, **which)  # type: ignore[arg-type]
-        if "points" not in fields:
-            raise ValueError(
-                f"expected the variable a, or points and normals of a geometry; found "
-                f"{', '.join(sorted(fields)) or 'none'}"
-            )
-        sample = {name: torch.tensor(np.asarray(x)) for name, x in fields.items()}
-        # What follows from the triangles is computed from points as they are in the file.
-        exact = ("points",) if self.surfaces and "triangles" in sample else ()
-        sample = {
-            name: x.float() if x.is_floating_point() and name not in exact else x
-            for name, x in sample.items()
-        }
-        return self.predict(sample, at, **which)  # type: ignore[arg-type]
+        band = Band(center, uncertainty, calibration, coordinates, triangles, weights, scale=scale)
+        return naming.named(band, at)
 
     def calibration(self, alpha: float | None = None, delta: float | None = None) -> Calibration:
         """The calibration for (α, δ); the first one by default."""
         if not self.calibrations:
             self._need_fit("predict")
-            raise ValueError(
-                "the model is not calibrated: call model.calibrate(held_out, alpha, delta) with "
-                "functions that took no part in training"
-            )
-        for cal in self.calibrations:
-            if all(
-                level in (None, getattr(cal, name), getattr(cal.rule, name, None))
-                for name, level in (("alpha", alpha), ("delta", delta))
-            ):
-                return cal
-        known = ", ".join(f"({c.alpha}, {c.delta})" for c in self.calibrations)
-        raise ValueError(
-            f"no calibration for alpha = {alpha}, delta = {delta}; there are {known}: "
-            "calibrate for it too"
-        )
+        return chosen(self.calibrations, alpha, delta)
 
     # --- files ------------------------------------------------------------------------------
 
@@ -388,11 +369,7 @@ class UQNO:
             ValueError: something must be passed in, or is not what was calibrated.
         """
         saved = files.load(Path(folder), base, uncertainty, symmetries)
-        if len(features) != saved.features:
-            raise ValueError(
-                f"{folder} was saved with {saved.features} features, got {len(features)}: pass the "
-                "same callables with features="
-            )
+        files.check_features(folder, saved, len(features))
         model = cls(
             saved.base,
             saved.uncertainty,
@@ -415,6 +392,11 @@ class UQNO:
             self._glance = tie.check(
                 self._glance, self.base, self.uncertainty, calibration.model, self.probe
             )
+
+    @property
+    def _form(self) -> Form:
+        """What the base takes, and the dimensions of the grids that it was fitted on."""
+        return replace(self.base.operator.form, dimensions=self.dimensions)
 
     def _need_fit(self, what: str) -> None:
         if not self.fitted:

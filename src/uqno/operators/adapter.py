@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from uqno.data.checks import check_finite
+from uqno.data.conversion import Form
 from uqno.operators.base import OPERATORS, NeuralOperator, stack, unit_axes
 from uqno.operators.fno import FNO
 from uqno.operators.latent import LatentGrid
@@ -18,6 +19,8 @@ from uqno.types import Batch, Reals, Sample, Samples
 
 # A field at queries is standardised like the same field on the grid.
 AT_QUERIES = {"a_queries": "a", "query_features": "features"}
+# Of a network on grids that is built for a module of the user's own.
+MODES = 12
 # Fields of a geometry, (points, channel).
 CHANNELS_LAST = ("features",)
 
@@ -133,6 +136,19 @@ class Operator(nn.Module):
         said: bool | None = getattr(self.module, "answers_depend_on_points", None)
         return "points" in self._taken if said is None else said
 
+    @property
+    def form(self) -> Form:
+        """What it takes, as far as it says: channels of a, dimensions of its grid, precision."""
+        weights = (p.dtype for p in self.parameters() if p.is_floating_point())
+        channels, dimensions = None, None
+        if self._network is not None:
+            channels = self._network.config.get("in_channels")
+            dimensions = self._network.dimensions
+        elif hasattr(self.module, "n_modes"):  # as neuraloperator's networks on grids say it
+            channels = getattr(self.module, "in_channels", None)
+            dimensions = getattr(self.module, "n_dim", None)
+        return Form(channels, dimensions, next(weights, None))
+
     # --- normalisers and devices --------------------------------------------------------------
 
     def fit_normalisers(self, data: Samples) -> None:
@@ -221,25 +237,26 @@ class Operator(nn.Module):
             )
         return Operator.rebuilt(self.describe()).to(self.device)
 
-    def network_like(self, inputs: int, outputs: int, dimensions: int | None) -> nn.Module:
+    def network_like(self, inputs: int, outputs: int, grid: Sequence[int] | None) -> nn.Module:
         """An untrained network of its kind for other channels, on the CPU.
 
         Args:
             inputs: channels that it takes.
             outputs: channels of its answer.
-            dimensions: of the grid; None for geometries.
+            grid: points along each dimension of the coarsest grid; None for geometries.
 
         Returns:
-            The module's own `like`; an FNO for a module on grids that is no `NeuralOperator`.
+            The module's own `like`; an FNO for a module on grids that is no `NeuralOperator`, with
+            as many modes as the grid carries, at most 12.
         """
         if self._network is not None:
             return self._network.like(inputs, outputs)
-        if dimensions is None:
+        if grid is None:
             raise ValueError(
                 f"no network is known for {type(self.module).__name__} on geometries: pass "
                 "network= to the uncertainty"
             )
-        return FNO(inputs, outputs, modes=(12,) * dimensions)
+        return FNO(inputs, outputs, modes=[min(MODES, max(1, points - 1)) for points in grid])
 
     @property
     def _taken(self) -> tuple[str, ...]:

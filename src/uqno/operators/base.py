@@ -80,6 +80,11 @@ class NeuralOperator(nn.Module):
         """The coordinates of a grid of that shape, in each dimension; the unit box by default."""
         return unit_axes(shape)
 
+    @property
+    def dimensions(self) -> int | None:
+        """Of the grids that it takes; None where any will do, and for geometries."""
+        return None
+
     def prepare(self, sample: Sample) -> dict[str, Tensor]:
         """The sample with what is computed once and then belongs to it, such as neighbours."""
         return dict(sample)
@@ -135,7 +140,8 @@ def stack(samples: Sequence[Sample]) -> dict[str, Tensor]:
             if shape[0] != expected[0]:
                 problem, remedy = "channels", "give every sample the same channels"
             else:
-                problem, remedy = "resolutions", "batch samples of one resolution together"
+                problem = "resolutions"
+                remedy = "train with batch_size=1, or bring the samples to one resolution"
             raise ValueError(
                 f"mixed {problem} in one batch: '{field}' is {expected} in sample 0 and {shape} "
                 f"in sample {i}; {remedy}"

@@ -89,6 +89,11 @@ class FNO(NeuralOperator):
         """The last layer, linear in `features`."""
         return cast(nn.Linear, self.projection[-1])
 
+    @property
+    def dimensions(self) -> int:
+        """Of the grids that it takes."""
+        return self.fourier.dimensions
+
     def axes(self, shape: Sequence[int]) -> tuple[Reals, ...]:
         """Equally spaced coordinates of its domain; both end points unless periodic."""
         return tuple(self.fourier.axis(j, n) for j, n in enumerate(shape))

@@ -115,7 +115,9 @@ class ErrorSamples:
         sample = self[0]
         return sample["a"].shape[0] if "a" in sample else sample["features"].shape[-1]
 
-    def dimensions(self) -> int | None:
-        """Dimensions of the grid; None for geometries."""
-        sample = self[0]
-        return sample["a"].ndim - 1 if "a" in sample else None
+    def grid(self) -> list[int] | None:
+        """The fewest points along each dimension of the functions' grids; None for geometries."""
+        if "a" not in self[0]:
+            return None
+        sizes = [tuple(center.shape[1:]) for center in self.residuals.centers]
+        return [min(along) for along in zip(*sizes, strict=True)]

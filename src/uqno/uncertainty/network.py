@@ -1,12 +1,13 @@
 """Estimators of E that are networks: built like the base, trained on residuals, saved whole."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from uqno.operators import Operator
+from uqno.operators.adapter import MODES
 from uqno.operators.symmetry import augmentation
 from uqno.training import fit
 from uqno.training.settings import Loss
@@ -50,7 +51,7 @@ class NetworkUncertainty(Uncertainty):
         check_share("floor", floor)
         self.make_network, self.floor_share = make_network, floor
         self.operator: ErrorOperator | None = None
-        self.shape: dict[str, int | None] = {}
+        self.shape: dict[str, Any] = {}
 
     def saved_network(self) -> dict[str, Any]:
         """What `restore` needs to build the network again."""
@@ -64,18 +65,20 @@ class NetworkUncertainty(Uncertainty):
                 "the saved uncertainty has a network of your own: pass "
                 f"uncertainty={type(self).__name__}(network=...) to load"
             )
-        self.build(base, saved["inputs"], saved["outputs"], saved["dimensions"])
+        # Models saved before have the number of dimensions, and grids that carry all modes.
+        grid = saved.get("grid", [MODES + 1] * (saved.get("dimensions") or 0) or None)
+        self.build(base, saved["inputs"], saved["outputs"], grid)
         self.load_state_dict(state)
 
     def build(
-        self, base: Operator, inputs: int, outputs: int, dimensions: int | None
+        self, base: Operator, inputs: int, outputs: int, grid: Sequence[int] | None
     ) -> ErrorOperator:
         """The untrained operator, on the CPU; `restore` fills it with weights."""
         if self.make_network is not None:
             network = self.make_network(inputs, outputs)
         else:
-            network = base.network_like(inputs, outputs, dimensions)
-        self.shape = {"inputs": inputs, "outputs": outputs, "dimensions": dimensions}
+            network = base.network_like(inputs, outputs, grid)
+        self.shape = {"inputs": inputs, "outputs": outputs, "grid": grid}
         self.operator = self.kind(network)
         return self.operator
 
@@ -104,7 +107,7 @@ class NetworkUncertainty(Uncertainty):
         data = ErrorSamples(residuals)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(options.seed)
-            operator = self.build(base.operator, data.inputs(), outputs, data.dimensions())
+            operator = self.build(base.operator, data.inputs(), outputs, data.grid())
         operator.scale.fill_(scale)
         operator.floor.fill_(floor)
         settings = {"augment": augmentation(base.symmetries), **options.training}

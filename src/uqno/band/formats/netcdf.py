@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uqno.band.formats.content import attributes, axes, variables
+from uqno.band.formats.content import AXES, Variable, attributes, axes, others, variables
 from uqno.band.formats.contract import BandFormat
 
 if TYPE_CHECKING:
@@ -30,14 +30,15 @@ def dataset(band: Band) -> xarray.Dataset:
 
     Returns:
         The variables of `content` with the dimensions (function, component, x, y, z) or (function,
-        component, point), as far as they exist; the triangles of a surface as UGRID has them.
+        component, point), as far as they exist, or with those of the band's labels; the triangles
+        of a surface as UGRID has them.
     """
     import xarray
 
     # A measured quantity without units is left without: CF reads "1" as dimensionless.
     units = {"units": band.units} if band.units else {}
     mesh = {} if band.triangles is None else {"mesh": "mesh", "location": "node"}
-    fields, coordinates = variables(band), axes(band)
+    fields, coordinates = variables(band), {**axes(band), **others(band)}
     data = xarray.Dataset(
         {
             name: (
@@ -47,10 +48,7 @@ def dataset(band: Band) -> xarray.Dataset:
             )
             for name, field in fields.items()
         },
-        coords={
-            name: (x.dims, x.values, {"long_name": x.long_name, "axis": name.upper()})
-            for name, x in coordinates.items()
-        },
+        coords={name: (x.dims, x.values, _described(name, x)) for name, x in coordinates.items()},
         attrs=attributes(band),
     )
     about_center = [name for name in fields if name not in ("center", "weights")]
@@ -62,6 +60,14 @@ def dataset(band: Band) -> xarray.Dataset:
     for variable in data.variables.values():
         variable.encoding["_FillValue"] = None  # nothing is missing
     return data
+
+
+def _described(name: str, coordinate: Variable) -> dict[str, Any]:
+    """The attributes of a coordinate: those that it came with, else its name and axis."""
+    if coordinate.attributes is not None:
+        return dict(coordinate.attributes)
+    axis = {"axis": name.upper()} if name in AXES else {}
+    return {"long_name": coordinate.long_name, **axis}
 
 
 def _add_mesh(data: xarray.Dataset, band: Band) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uqno.band.formats.content import axes, variables
+from uqno.band.formats.content import axes, others, variables
 from uqno.band.formats.contract import BandFormat
 from uqno.storage import write_npz
 
@@ -27,7 +27,8 @@ class Npz(BandFormat):
 def arrays(band: Band) -> dict[str, Any]:
     """The arrays of a file by name."""
     content: dict[str, Any] = {
-        name: field.values for name, field in {**variables(band), **axes(band)}.items()
+        name: field.values
+        for name, field in {**others(band), **variables(band), **axes(band)}.items()
     }
     if band.triangles is not None:
         content["triangles"] = band.triangles

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uqno.band.formats.content import attributes, axes, variables
+from uqno.band.formats.content import AXES, attributes, names, variables
 from uqno.band.formats.contract import BandFormat, check_suffix
 from uqno.types import Array
 
@@ -38,7 +38,8 @@ class Vtk(BandFormat):
         for name, values in _point_arrays(band):
             mesh.point_data[name] = values
         for name, value in attributes(band).items():
-            mesh.field_data[name] = [_ascii(value) if isinstance(value, str) else value]
+            plain = _ascii(value) if isinstance(value, str) else value
+            mesh.field_data[name] = plain if np.ndim(plain) else [plain]
         mesh.save(path)
 
 
@@ -54,13 +55,31 @@ def _pyvista() -> Any:
 
 
 def _grid(band: Band) -> Any:
-    given = [x.values for x in axes(band).values()]
+    given = [np.sort(band.coordinates[j]) for j in _order(band)]
     x, y, z = given + [np.zeros(1)] * (3 - len(given))
     return _pyvista().RectilinearGrid(x, y, z)
 
 
+def _order(band: Band) -> list[int]:
+    """The dimensions of a grid that VTK's x, y and z run along: by their names where they have
+    these, else in the order of the band."""
+    given = names(band)
+    if set(given) <= set(AXES):
+        return sorted(range(len(given)), key=lambda j: AXES.index(given[j]))
+    return list(range(len(given)))
+
+
+def _ordered(band: Band, values: Array) -> Array:
+    """Values over the points with every axis increasing, along VTK's x, y and z."""
+    if not isinstance(band.coordinates, tuple):
+        return values
+    falling = tuple(j for j, x in enumerate(band.coordinates) if len(x) > 1 and x[1] < x[0])
+    rising: Array = np.flip(values, falling)
+    return rising.transpose(_order(band))
+
+
 def _points(band: Band) -> Any:
-    coordinates = np.asarray(band.coordinates)
+    coordinates = np.asarray(band.coordinates)[:, _order(band)]
     points = np.zeros((len(coordinates), 3), coordinates.dtype)
     points[:, : coordinates.shape[1]] = coordinates
     if band.triangles is None:
@@ -72,9 +91,10 @@ def _point_arrays(band: Band) -> Iterator[tuple[str, Array]]:
     """Fields as VTK stores them: x runs fastest, the components of a point stand together."""
     for name, field in variables(band).items():
         if "component" in field.dims:
-            yield name, np.stack([v.ravel(order="F") for v in field.values], axis=1)
+            each = [_ordered(band, v).ravel(order="F") for v in field.values]
+            yield name, np.stack(each, axis=1)
         else:
-            yield name, field.values.ravel(order="F")
+            yield name, _ordered(band, field.values).ravel(order="F")
 
 
 def _ascii(text: str) -> str:

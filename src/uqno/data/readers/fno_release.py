@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 
+from uqno.data.readers.matlab import read_matlab
 from uqno.data.samples import GridSamples
-from uqno.types import Array
 
 VARIABLES = ("coeff", "sol")
 
@@ -34,26 +33,13 @@ def read_fno_release(
         raise ValueError(f"stride must be at least 1, got {stride}")
     if not Path(path).is_file():
         raise FileNotFoundError(f"{path} does not exist")
-    arrays = _read_mat73(path) if import_module("h5py").is_hdf5(path) else _read_mat5(path)
+    arrays = read_matlab(path)
     missing = [name for name in VARIABLES if name not in arrays]
     if missing:
         raise ValueError(
             f"{path} has no variable {missing[0]!r}; the FNO release has coeff and sol"
         )
-    inputs, solutions = (arrays[name][..., ::stride, ::stride] for name in VARIABLES)
+    inputs, solutions = (
+        np.asarray(arrays[name][...])[..., ::stride, ::stride] for name in VARIABLES
+    )
     return GridSamples.from_file(path, inputs, solutions, measure)
-
-
-def _read_mat5(path: str | os.PathLike[str]) -> dict[str, Array]:
-    import scipy.io
-
-    try:
-        return dict(scipy.io.loadmat(path, variable_names=list(VARIABLES)))
-    except Exception as why:  # a foreign file fails in many ways
-        raise ValueError(f"{path} is not a MATLAB file: {why}") from why
-
-
-def _read_mat73(path: str | os.PathLike[str]) -> dict[str, Array]:
-    with import_module("h5py").File(path, "r") as file:
-        # HDF5 lists MATLAB's column-major axes in reverse.
-        return {name: np.asarray(file[name]).T for name in VARIABLES if name in file}

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from uqno.data.readers.tensors import load_tensors
 from uqno.data.samples import GridSamples
-
-# Before this version, loading "weights only" could be made to run code.
-SAFE_TORCH = (2, 10)
 
 
 def read_neuraloperator(path: str | os.PathLike[str], measure: str = "points") -> GridSamples:
@@ -30,40 +25,9 @@ def read_neuraloperator(path: str | os.PathLike[str], measure: str = "points") -
     """
     import torch
 
-    content = _safetensors(path) if Path(path).suffix == ".safetensors" else _pt(path)
+    content = load_tensors(path)
     if not isinstance(content, dict) or not {"x", "y"} <= set(content):
         held = sorted(map(str, content)) if isinstance(content, dict) else type(content).__name__
         raise ValueError(f"{path} must hold a dict with tensors 'x' and 'y', found {held}")
     inputs, solutions = (np.asarray(content[key].to(torch.float32)) for key in ("x", "y"))
     return GridSamples.from_file(path, inputs, solutions, measure)
-
-
-def _pt(path: str | os.PathLike[str]) -> Any:
-    import torch
-
-    version = re.match(r"(\d+)\.(\d+)", torch.__version__)
-    if version is None or tuple(map(int, version.groups())) < SAFE_TORCH:
-        raise ValueError(
-            f"{path}: .pt files are read with torch ≥ {'.'.join(map(str, SAFE_TORCH))}, this is "
-            f"{torch.__version__}, whose weights-only loading has known holes: convert the file "
-            "to .safetensors (safetensors.torch.save_file) where you trust it, or install a newer "
-            "torch"
-        )
-    try:
-        return torch.load(path, map_location="cpu", weights_only=True)
-    except FileNotFoundError:
-        raise
-    except Exception as why:  # a foreign file fails in many ways
-        raise ValueError(
-            f"{path} is not a file of tensors alone and was not loaded: {why}"
-        ) from why
-
-
-def _safetensors(path: str | os.PathLike[str]) -> Any:
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    try:
-        return load_file(path)
-    except SafetensorError as why:
-        raise ValueError(f"{path} is not a .safetensors file: {why}") from why
