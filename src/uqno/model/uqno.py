@@ -137,9 +137,6 @@ class UQNO:
             folder: where checkpoints are written; None writes none.
             resume: go on with what is in `folder`.
             training: of `uqno.training.fit`: batch_size, learning_rate, precision, progress, …
-
-        Returns:
-            This model.
         """
         folder = None if folder is None else Path(folder)
         train = as_samples(train, inputs, outputs, form=self.base.operator.form)
@@ -211,8 +208,7 @@ class UQNO:
             inputs, outputs: names of variables, as in `fit`.
             alpha, delta: of the paper's guarantee, `guarantees.Fraction`; several of equal number
                 give several calibrations in one pass.
-            sampling: of that guarantee, "grid", "iid" or "hoeffding".
-            confidence: of that guarantee.
+            sampling, confidence: of that guarantee too.
             weights: measure coverage by the samples' `weights` instead of by points.
             guarantee: another guarantee, or several, instead of these.
             batch_size: functions that are predicted together.
