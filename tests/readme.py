@@ -9,7 +9,6 @@ import re
 from pathlib import Path
 
 from uqno.experiments import seeds
-from uqno.experiments.table import as_markdown
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -18,8 +17,7 @@ BLOCK = re.compile(r"(<!-- uqno table (\S+) --markdown -->\n).*?(<!-- end -->)",
 
 def printed(folder: str) -> str:
     """What `uqno table FOLDER --markdown` prints."""
-    runs = seeds.read_runs([ROOT / folder])
-    return "\n".join([seeds.heading(runs), "", *map(as_markdown, seeds.tables(runs))])
+    return seeds.markdown(seeds.read_runs([ROOT / folder]))
 
 
 def refreshed(text: str) -> str:

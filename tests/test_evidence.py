@@ -66,7 +66,10 @@ def two(tmp_path):
         record["settings"]["seed"] = seed
         results.write(folder / "results.json", record)
         with np.load(RUNS[0] / evidence.FILE) as arrays:
-            scaled = {k: a * np.float32(factor) if "mean" in k else a for k, a in arrays.items()}
+            scaled = {
+                k: a * np.float32(factor) if k.endswith("mean_uncertainty") else a
+                for k, a in arrays.items()
+            }
         np.savez(folder / evidence.FILE, **scaled)
     return tmp_path
 

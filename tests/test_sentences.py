@@ -8,7 +8,7 @@ import pytest
 
 from tests.experiments.simulated import record
 from uqno import calibrate, plan
-from uqno.experiments import table
+from uqno.experiments import results, table
 from uqno.report.page import html
 
 ROOT = Path(__file__).parent.parent
@@ -43,8 +43,9 @@ def test_documents_promise_what_is_proved(page):
     assert refused(page.read_text(encoding="utf8")) == []
 
 
-def test_the_page_and_the_tables_promise_what_is_proved():
-    made = record()
+def test_the_page_and_the_tables_promise_what_is_proved(tmp_path):
+    results.write(tmp_path / "results.json", record())
+    made = results.read(tmp_path / "results.json")
     assert refused(re.sub(r"<svg.*?</svg>", "", html(made, None, "run"), flags=re.S)) == []
     assert refused(table.markdown(made)) == []
 

@@ -223,11 +223,10 @@ def table(
 ) -> None:
     """Recompute the table of a run, or of several that differ in their seed, from their scores."""
     from uqno.experiments import seeds
-    from uqno.experiments.table import as_markdown
 
     read = seeds.read_runs(runs)
     if markdown:
-        print("\n".join([seeds.heading(read), "", *map(as_markdown, seeds.tables(read))]))
+        print(seeds.markdown(read))
         return
     out.print(escape(seeds.heading(read)))
     for one in seeds.tables(read):

@@ -6,7 +6,7 @@ and lies beside `results.json`, whose numbers are recomputed from it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, cast
@@ -117,23 +117,7 @@ def recomputed(results: Results, profiles: Mapping[str, Profile]) -> Results:
         results: the record.
         profiles: what `read_scores` returned.
     """
-    more = {
-        "calibration": results["split"]["calibration"],
-        "splits": results["settings"]["splits"],
-        "seed": results["settings"]["seed"],
-    }
-
-    def measured(method: str, alpha: float, delta: float, sampling: str = "grid") -> Measured:
-        profile = profiles[method]
-        return measuring.calibrated(profile, alpha, delta, sampling, scores_only=True, **more)
-
-    def row(old: Row) -> Row:
-        if not old["calibrated"]:
-            return old
-        numbers = measured(old["method"], old["alpha"], old["delta"], old["sampling"])
-        new = rows.row("", numbers, "", unit=results["unit"], rms=results["rms"])
-        return cast(Row, {**old, **{name: new[name] for name in FROM_SCORES}})
-
+    measured = _measuring(results, profiles)
     ablation = []
     for alpha in dict.fromkeys(one["alpha"] for one in results["ablation"]):
         recipes = {
@@ -151,12 +135,38 @@ def recomputed(results: Results, profiles: Mapping[str, Profile]) -> Results:
         for c in results["curves"]
     ]
     content = {
-        **results,
-        "rows": [row(old) for old in results["rows"]],
         "ablation": ablation,
         "curves": [rows.curve(name, some) for name, some in swept],
         "targets": [rows.targets(name, some) for name, some in swept],
     }
-    for part in ("rows", "ablation", "curves", "targets"):
-        content[part] = rounded(content[part], DIGITS)
-    return cast(Results, content)
+    return cast(Results, {**with_rows(results, profiles), **rounded(content, DIGITS)})
+
+
+def with_rows(results: Results, profiles: Mapping[str, Profile]) -> Results:
+    """The record with its calibrated rows alone computed again; see `recomputed`."""
+    measured = _measuring(results, profiles)
+
+    def row(old: Row) -> Row:
+        if not old["calibrated"]:
+            return old
+        numbers = measured(old["method"], old["alpha"], old["delta"], old["sampling"])
+        new = rows.row("", numbers, "", unit=results["unit"], rms=results["rms"])
+        return cast(Row, {**old, **{name: new[name] for name in FROM_SCORES}})
+
+    again = [row(old) for old in results["rows"]]
+    return cast(Results, {**results, "rows": rounded(again, DIGITS)})
+
+
+def _measuring(results: Results, profiles: Mapping[str, Profile]) -> Callable[..., Measured]:
+    """(method, α, δ, design) → what the scores say, with the splits of the record."""
+    more = {
+        "calibration": results["split"]["calibration"],
+        "splits": results["settings"]["splits"],
+        "seed": results["settings"]["seed"],
+    }
+
+    def measured(method: str, alpha: float, delta: float, sampling: str = "grid") -> Measured:
+        profile = profiles[method]
+        return measuring.calibrated(profile, alpha, delta, sampling, scores_only=True, **more)
+
+    return measured

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Final
 
 from uqno.experiments import results as records
-from uqno.experiments.evidence import FILE, read_scores, recomputed
+from uqno.experiments.evidence import FILE, read_scores, with_rows
 from uqno.experiments.results import Results, Row
 from uqno.experiments.table import (
     DESIGNS,
     NONE,
     RELATIVE,
     Table,
+    as_markdown,
     number,
     percent,
     promised,
@@ -30,7 +31,7 @@ RECIPE: Final = "uqno"
 
 
 def read_runs(folders: Iterable[str | Path]) -> list[Results]:
-    """The records of finished runs, recomputed from their scores, in the order of their seeds.
+    """The records of finished runs, rows recomputed from their scores, in the order of their seeds.
 
     Args:
         folders: of runs, or folders that hold some, `seed-3` and so on.
@@ -41,7 +42,7 @@ def read_runs(folders: Iterable[str | Path]) -> list[Results]:
     """
     runs = [run for folder in folders for run in _runs_in(Path(folder))]
     content = [
-        recomputed(records.read(run / "results.json"), read_scores(run / FILE)) for run in runs
+        with_rows(records.read(run / "results.json"), read_scores(run / FILE)) for run in runs
     ]
     content.sort(key=_seed)
     for other in content[1:]:
@@ -97,6 +98,11 @@ def heading(runs: Sequence[Results]) -> str:
         "and whether that agrees with the promise, ✓ yes, ≈ doubtful (p < 0.05), ✗ no (p < 0.01)."
         f"{aids}"
     )
+
+
+def markdown(runs: Sequence[Results]) -> str:
+    """Heading and tables as Markdown, to be put under a heading of the second level."""
+    return "\n".join([heading(runs), "", *(as_markdown(one, level=3) for one in tables(runs))])
 
 
 def tables(runs: Sequence[Results]) -> tuple[Table, ...]:

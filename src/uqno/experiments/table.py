@@ -308,14 +308,14 @@ def legend(results: Results) -> str:
     )
 
 
-def as_markdown(table: Table) -> str:
-    """One table as Markdown, with its title and notes."""
+def as_markdown(table: Table, level: int = 2) -> str:
+    """One table as Markdown, with its notes, under a heading of a level."""
 
     def line(cells: Iterable[str]) -> str:
         return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
     rule = [":--" if column in table.left else "--:" for column in table.columns]
-    lines = [f"## {table.title}", "", line(table.columns), line(rule)]
+    lines = [f"{'#' * level} {table.title}", "", line(table.columns), line(rule)]
     lines += [line(cells) for cells in table.cells]
     lines += ["", *(f"- {note}" for note in table.notes)] if table.notes else []
     return "\n".join([*lines, ""])

@@ -110,7 +110,7 @@ def bandwidths(results: Results) -> Figure | None:
     for ax, (alpha, delta) in zip(axes, levels, strict=True):
         here = [r for r in rows if (r["alpha"], r["delta"]) == (alpha, delta)]
         quoted = [q for q in results["paper"] if q["alpha"] == alpha]
-        _shade(ax, 1 - delta)
+        _shade(ax, 1 - delta, min((r["usual"][0] for r in here if r["usual"]), default=1 - delta))
         _bandwidth_points(ax, results, here, quoted)
         _without_bandwidth(ax, results, here)
         ax.set_title(f"α = {alpha:g}: {words.rest(alpha)} of the points")
@@ -134,11 +134,12 @@ def _bandwidth_label(results: Results) -> str:
     return f"bandwidth (1 = {unit})" if unit else "bandwidth"
 
 
-def _shade(ax: Any, target: float) -> None:
-    """The calibrated region, 1 − δ and more, on an axis of percentages."""
+def _shade(ax: Any, target: float, usual: float) -> None:
+    """The promised region, 1 − δ and more, on an axis of percentages; paler what is usual below."""
     stretch(ax.xaxis)
     ax.set_xlim(-0.15, TOP)
     ax.axvspan(target, TOP, color=PALE, zorder=0)
+    ax.axvspan(usual, target, color=PALE, alpha=0.5, lw=0, zorder=0)
     ax.axvline(target, color=EDGE, lw=1, ls=":")
     ax.set_yscale("log")
     ax.margins(y=0.09)
@@ -208,7 +209,8 @@ def _bandwidth_keys(results: Results, rows: Sequence[Row], quoted: Sequence[Quot
     kinds |= {"paper": "paper's table"} if quoted else {}
     grey = Look(name="", label="", colour="#999999", marker="o", reference="", aided=False)
     keys += [Line2D([], [], label=text, **_mark(grey, kind)) for kind, text in kinds.items()]
-    return [*keys, Patch(color=PALE, label="at least 1 − δ")]
+    usual = Patch(color=PALE, alpha=0.5, lw=0, label="usual on a test set")
+    return [*keys, Patch(color=PALE, label="at least 1 − δ"), usual]
 
 
 # --- curves over δ --------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from safetensors.torch import save_file
 
 from tests.data.readers.darcy import assert_samples_are, coeff, sol
 from uqno.data import read_neuraloperator
-from uqno.data.readers.neuraloperator import SAFE_TORCH
+from uqno.data.readers.tensors import SAFE_TORCH
 
 needs_pt = pytest.mark.skipif(
     tuple(map(int, torch.__version__.split(".")[:2])) < SAFE_TORCH,
