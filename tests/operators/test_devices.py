@@ -27,6 +27,7 @@ from uqno.uncertainty import (
     Ensemble,
     Laplace,
     MeanField,
+    Offset,
     PerturbedPair,
     Quantile,
     Uncertainty,
@@ -39,6 +40,7 @@ MAKE: dict[str, Callable[[], Uncertainty]] = {
     "mc-dropout": lambda: Dropout(passes=3),
     "mean-field": MeanField,
     "nppc": lambda: Components(components=2),
+    "offset": lambda: Offset(Ensemble(members=2)),
     "perturbed-pair": PerturbedPair,
     "quantile": Quantile,
 }

@@ -67,7 +67,8 @@ class Dropout(DeviationUncertainty):
 
     def answers(self, base: Base, batch: Batch) -> Iterator[Tensor]:
         dropouts(base.operator)
-        masks = torch.Generator(base.operator.device)
+        device = base.operator.device
+        masks = torch.Generator("cpu" if device.type == "meta" else device)  # meta draws nothing
         operator = with_masks(base.operator, masks)
         for k in range(self.passes):
             seed, parts = derived_seed(self.seed, "pass", k), []
