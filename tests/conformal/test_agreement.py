@@ -6,7 +6,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from uqno.conformal.agreement import agreement
+from uqno.conformal.agreement import agreement, verdict
 
 
 def exact(total, calibration, rank):
@@ -61,6 +61,7 @@ def test_the_verdict_changes_exactly_at_its_levels():
         said = agreement(failures, 1000, 500, 491).verdict
         assert said == ("no" if value < 0.01 else "doubtful" if value < 0.05 else "yes")
     assert {agreement(f, 1000, 500, 491).verdict for f in p} == {"yes", "doubtful", "no"}
+    assert (verdict(0.05), verdict(0.01), verdict(0.0)) == ("yes", "doubtful", "no")
 
 
 def test_an_impossible_count_is_refused():
