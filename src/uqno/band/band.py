@@ -14,7 +14,7 @@ from uqno.band.checks import Coordinates
 from uqno.conformal.record import Calibration
 from uqno.conformal.scores import coverage, ratios
 from uqno.data.labels import Labels
-from uqno.types import Floats, Reals
+from uqno.types import Floats, Reals, Share
 
 if TYPE_CHECKING:
     import xarray
@@ -159,6 +159,10 @@ class Band:
         if isinstance(scale, float):
             return scale * float(mean.mean())
         return float((scale * mean).mean())
+
+    def at(self, **levels: Share) -> Band:
+        """The band at levels chosen after looking, see `Calibration.at`: `band.at(alpha=0.05)`."""
+        return replace(self, calibration=self.calibration.at(**levels))
 
     def _scale_at_points(self) -> float | Reals:
         """`applied_scale` with axes of length 1 for the points, to multiply and to compare with."""

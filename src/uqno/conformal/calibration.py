@@ -74,7 +74,8 @@ def calibrate(
         alpha, delta, sampling, confidence, ranks, mixed, misses, seed: of the paper's guarantee,
             see `guarantees.Fraction`.
         weights: μ, (*points) or one set for each function; with sampling="grid".
-        guarantee: another guarantee, instead of alpha, delta and so on.
+        guarantee: another guarantee, instead of alpha, delta and so on: `guarantees.Expected`,
+            `Everywhere`, `Curve`, `Chosen`, …
 
     Returns:
         The calibration: λ̂ in `scale`, and the guarantee in words.
@@ -179,7 +180,8 @@ class _Source:
             n = len(self.stream)
             facts = Facts(n, (self.stream.points,) * n, self.stream.weighted)
         else:
-            facts = Facts(self.stream.number, self.stream.sizes, self.stream.weighted)
+            s = self.stream
+            facts = Facts(s.number, s.sizes, s.weighted, repeatable=s.in_memory)
         if facts.number is not None:
             checks.functions(facts.number)
         return facts
@@ -191,15 +193,17 @@ class _Source:
 
 
 def _collected(source: _Source, collectors: Sequence[Collector]) -> Sequence[Collector]:
-    """Show every function to every collector, once."""
-    several = len(collectors) > 1
-    for functions in source.blocks():
-        wanted = [c.ranks(functions.points) for c in collectors] if several else []
-        ranks: list[Integers] = [k for k in wanted if k is not None]
-        if ranks:
-            functions.expect(np.unique(np.concatenate(ranks)))
-        for collector in collectors:
-            collector.add(functions)
+    """Show every function to every collector; again to those that ask for it."""
+    shown = collectors
+    while shown:
+        for functions in source.blocks():
+            wanted = [c.ranks(functions.points) for c in shown] if len(shown) > 1 else []
+            ranks: list[Integers] = [k for k in wanted if k is not None]
+            if ranks:
+                functions.expect(np.unique(np.concatenate(ranks)))
+            for collector in shown:
+                collector.add(functions)
+        shown = [c for c in shown if c.again()] if source.facts.repeatable else []
     return collectors
 
 
@@ -214,7 +218,7 @@ def _calibration(rule: Guarantee, evidence: Evidence) -> Calibration:
         points_max=int(evidence.sizes.max()),
         ranks=solution.ranks,
         weighted=evidence.weighted,
-        scores=np.sort(solution.scores),
+        scores=None if solution.scores is None else np.sort(solution.scores),
         details=solution.details,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )

@@ -54,6 +54,29 @@ def sampling(value: str) -> Sampling:
     return cast(Sampling, value)
 
 
+def grid_or_iid(guarantee: str, value: str) -> Sampling:
+    """The ways of observing functions that have no point rank."""
+    design = sampling(value)
+    if design == "hoeffding":
+        raise ValueError(
+            f"sampling = {value!r} is a rule for the ranks of the paper's guarantee, which "
+            f"guarantee {guarantee!r} has not: take 'iid' for points drawn from the domain"
+        )
+    return design
+
+
+def grid_only(guarantee: str, value: str, why: str) -> Sampling:
+    """A promise that holds for points that are the domain alone."""
+    design = sampling(value)
+    if design != "grid":
+        raise ValueError(
+            f"guarantee {guarantee!r} is for sampling='grid', got {value!r}: {why}; take "
+            "guarantees.Fraction for points drawn from the domain, or treat the points as the "
+            "domain with 'grid'"
+        )
+    return design
+
+
 def mixed(value: str, design: Sampling) -> Mixed:
     if value not in MIXED:
         raise ValueError(f"mixed = {value!r} must be one of {', '.join(MIXED)}")

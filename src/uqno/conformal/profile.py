@@ -48,6 +48,21 @@ class Kept(ABC):
     def subsample(self, points: int, seed: int) -> Self:
         raise ValueError("a profile keeps no points to draw from: pass errors and uncertainties")
 
+    def every(self, step: int) -> Self:
+        raise ValueError("a profile keeps no points to thin out: pass errors and uncertainties")
+
+    def window(self, low: float, high: float) -> tuple[int, Reals]:
+        raise ValueError("a profile keeps some ratios alone: pass errors and uncertainties")
+
+    def shares(self) -> Reals | None:
+        return None
+
+    def largest(self, ranks: Integers, sizes: Reals) -> Reals:
+        return np.asarray((self.scores(ranks) / sizes).max(axis=1))
+
+    @abstractmethod
+    def scores(self, ranks: int | Integers) -> Reals: ...
+
 
 @dataclass(frozen=True)
 class ByArea(Kept):

@@ -13,7 +13,7 @@ from uqno.conformal import checks
 from uqno.conformal.guarantees.contract import Guarantee, guarantee_of
 from uqno.conformal.ranks import Ranks
 from uqno.conformal.scores import coverage
-from uqno.types import Reals
+from uqno.types import Reals, Share
 
 FORMAT: Final = "uqno.calibration"
 VERSION: Final = 2
@@ -80,6 +80,18 @@ class Calibration:
     def scale_for(self, function: Mapping[str, Any]) -> float:
         """λ̂ for a new function, given its fields; the same for all unless the rule says so."""
         return self.rule.scale_for(self, function)
+
+    def at(self, **levels: Share) -> Calibration:
+        """The same calibration at levels chosen after looking: `at(alpha=0.05)`.
+
+        Args:
+            levels: `alpha`, and for `guarantees.Chosen` also `delta`; others stay as they are.
+
+        Raises:
+            ValueError: the guarantee, unlike `guarantees.Curve` and `guarantees.Chosen`, holds for
+                levels fixed beforehand; or it does not hold for these.
+        """
+        return self.rule.at(self, **levels)
 
     def coverage(self, error: Any, uncertainty: Any, weights: Any = None) -> Reals:
         """The covered share of each function, (n,): where ‖error‖ / uncertainty ≤ λ̂."""

@@ -15,9 +15,12 @@ from uqno.conformal import checks
 from uqno.conformal.selection import (
     LARGE,
     Scratch,
+    behind,
     exact_sum,
     finite_nonnegative,
+    large_largest,
     large_ratio,
+    large_window,
     weighted_quantile,
 )
 from uqno.conformal.stream import Chunk, FunctionStream, Stream
@@ -50,6 +53,18 @@ class Functions(Protocol):
 
     def subsample(self, points: int, seed: int) -> Functions:
         """The same functions at so many points, drawn at random by the seed."""
+
+    def shares(self) -> Reals | None:
+        """The share of its function that each point stands for, (functions, points); None: alike"""
+
+    def largest(self, ranks: Integers, sizes: Reals) -> Reals:
+        """max_l of the ratio at the l-th of these falling ranks over its size, (functions,)."""
+
+    def every(self, step: int) -> Functions:
+        """The same functions at every so many points."""
+
+    def window(self, low: float, high: float) -> tuple[int, Reals]:
+        """How many ratios lie above high, and all in (low, high], both to float32 precision."""
 
 
 class Block:
@@ -130,6 +145,35 @@ class Block:
         both = (self.chunk.error, self.chunk.uncertainty)
         error, uncertainty = (np.take_along_axis(x, index, axis=1) for x in both)
         return Block(Chunk(first, error, uncertainty, None), self.scratch)
+
+    def shares(self) -> Reals | None:
+        weights = self.chunk.weights
+        if weights is None or all(w.min() == w.max() for w in weights):
+            return None
+        return np.array([w / w.sum() for w in weights])
+
+    def largest(self, ranks: Integers, sizes: Reals) -> Reals:
+        if len(self) == 1 and self.points >= LARGE and self._ordered is None:
+            both = self.chunk.error[0], self.chunk.uncertainty[0]
+            score = large_largest(*both, ranks, sizes, self.scratch)
+            if score is not None:
+                return np.array([score])
+        return np.asarray((self.scores(ranks) / sizes).max(axis=1))
+
+    def every(self, step: int) -> Block:
+        first, both = self.chunk.first, (self.chunk.error, self.chunk.uncertainty)
+        error, uncertainty = (np.ascontiguousarray(x[:, ::step]) for x in both)
+        return Block(Chunk(first, error, uncertainty, None), self.scratch)
+
+    def window(self, low: float, high: float) -> tuple[int, Reals]:
+        if len(self) == 1 and self.points >= LARGE:
+            both = self.chunk.error[0], self.chunk.uncertainty[0]
+            found = large_window(*both, low, high, self.scratch)
+            if found is not None:
+                return found
+        r, least, most = self.all_ratios(), behind(low), behind(high)
+        above = r > most
+        return int(np.count_nonzero(above)), r[(r > least) & ~above]
 
     def _checked(self) -> tuple[Floats, Floats]:
         """|error| and uncertainty once they are known to be finite and not negative."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from uqno.types import Floats, Reals
+from uqno.types import Floats, Integers, Reals
 
 # From this many points on, the k-th smallest ratio is found between two guesses from a sample.
 LARGE: Final = 2**15
@@ -57,6 +57,88 @@ def large_ratio(error: Floats, uncertainty: Floats, k: int, scratch: Scratch) ->
     Returns:
         The ratio; None where a zero, negative, infinite or missing number asks for the slow way.
     """
+    ratio = _divided(error, uncertainty, scratch)
+    return None if ratio is None else _selected(ratio, error, uncertainty, k, scratch)
+
+
+def large_window(
+    error: Floats, uncertainty: Floats, low: float, high: float, scratch: Scratch
+) -> tuple[int, Reals] | None:
+    """How many ratios lie above `high`, and all those in (low, high], in float64.
+
+    Args:
+        error: (points,), uncertainty: (points,).
+        low, high: exact in float32; the ratios are compared with what lies just behind them, so
+            that those of float32 and of float64 are told apart at the same place.
+        scratch: buffers to work in.
+
+    Returns:
+        The count and the values, in no order; None where the slow way is asked for.
+    """
+    ratio = _divided(error, uncertainty, scratch)
+    if ratio is None:
+        return None
+    least, most = (low, high) if ratio.dtype == np.float32 else (behind(low), behind(high))
+    above = np.greater(ratio, ratio.dtype.type(most), out=scratch.take("below", ratio.size, bool))
+    number = int(np.count_nonzero(above))
+    inside = np.greater(
+        ratio, ratio.dtype.type(least), out=scratch.take("between", ratio.size, bool)
+    )
+    found = np.flatnonzero(np.not_equal(inside, above, out=inside))  # above is part of inside
+    return number, np.divide(error[found], uncertainty[found], dtype=np.float64)
+
+
+def behind(bound: float) -> float:
+    """Half way from a float32 number to the next: what rounds to it in float32 lies before."""
+    if np.isinf(bound):
+        return bound
+    return (float(bound) + float(np.nextafter(np.float32(bound), np.float32(np.inf)))) / 2
+
+
+def large_largest(
+    error: Floats, uncertainty: Floats, ranks: Integers, sizes: Reals, scratch: Scratch
+) -> float | None:
+    """max_l of the ratio at rank k_l over g_l, for many points.
+
+    One level is guessed by a sample and its ratio selected; that no other level has more, r_(k) ≤
+    B g, is a count of the ratios above B g, at most m − k. Every count settles all levels that
+    allow as many, so few are needed; only a level that has more is selected too.
+
+    Args:
+        error: (points,), uncertainty: (points,).
+        ranks: k, falling, (levels,); sizes: g > 0, falling, (levels,).
+        scratch: buffers to work in.
+
+    Returns:
+        The largest, exactly as float64 has it; None where the slow way is asked for.
+    """
+    ratio = _divided(error, uncertainty, scratch)
+    if ratio is None:
+        return None
+    m, below = ratio.size, scratch.take("above", ratio.size, bool)
+    sample = np.sort(ratio[:: m // SAMPLE])
+    place = np.minimum((ranks * (sample.size / m)).astype(np.int64), sample.size - 1)
+    guess = int(np.argmax(sample[place] / sizes))
+    largest = _selected(ratio, error, uncertainty, int(ranks[guess]), scratch) / sizes[guess]
+    level = len(ranks) - 1
+    while level >= 0:
+        if level != guess:
+            with np.errstate(over="ignore"):
+                bound = ratio.dtype.type(largest * sizes[level])
+            # As it is rounded: a ratio that rounds to the bound counts as one above it.
+            more = np.count_nonzero(np.greater_equal(ratio, bound, out=below))
+            if more > m - ranks[level]:
+                own = _selected(ratio, error, uncertainty, int(ranks[level]), scratch)
+                largest = max(largest, own / sizes[level])
+            else:
+                while level > 0 and more <= m - ranks[level - 1]:
+                    level -= 1
+        level -= 1
+    return float(largest)
+
+
+def _divided(error: Floats, uncertainty: Floats, scratch: Scratch) -> Floats | None:
+    """error / uncertainty in a buffer; None where some are zero, negative, infinite or missing."""
     ratio = scratch.take("ratio", error.size, np.result_type(error, uncertainty))
     try:
         with np.errstate(divide="raise", invalid="raise", over="raise"):
@@ -64,8 +146,13 @@ def large_ratio(error: Floats, uncertainty: Floats, k: int, scratch: Scratch) ->
     except FloatingPointError:
         return None
     # A finite ratio ≥ 0 to a finite uncertainty > 0 is that of a finite error ≥ 0.
-    if not (finite_nonnegative(ratio) and finite_nonnegative(uncertainty)):
-        return None
+    return ratio if finite_nonnegative(ratio) and finite_nonnegative(uncertainty) else None
+
+
+def _selected(
+    ratio: Floats, error: Floats, uncertainty: Floats, k: int, scratch: Scratch
+) -> float:
+    """The k-th smallest ratio: the ties of its float32 are divided again in float64."""
     inside, place = _narrowed(ratio, k - 1, scratch)
     candidates = ratio[inside]
     value = np.partition(candidates, place)[place]

@@ -64,6 +64,11 @@ class Stream:
         return self.weights is not None
 
     @property
+    def in_memory(self) -> bool:
+        """Whether the functions are NumPy arrays, to be read as often as one likes."""
+        return type(self.error) is type(self.uncertainty) is np.ndarray
+
+    @property
     def number(self) -> int | None:
         """n, where it is known without reading."""
         known = (_length(self.error), _length(self.uncertainty))
@@ -143,6 +148,7 @@ class FunctionStream:
 
     number: int | None = None
     sizes: tuple[int, ...] | None = None
+    in_memory = False
 
     def __init__(self, functions: Iterable[tuple[Any, Any, Any]], weighted: bool = False) -> None:
         self.functions, self.weighted = functions, weighted

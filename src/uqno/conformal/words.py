@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from uqno.types import Share
+
+if TYPE_CHECKING:
+    from uqno.conformal.planning import Plan
 
 
 def percent(share: Share) -> str:
@@ -64,3 +68,31 @@ def about_points(sampling: str, mixed: str, by_tail: bool, least: int, most: int
     if least != most:
         return f"{drawn}{finely} and {at_least}"
     return f"{drawn} and their number, {least}, was fixed beforehand or is the new one's too"
+
+
+def domain(sampling: str, weighted: bool) -> str:
+    """What a share is a share of."""
+    if weighted:
+        return "the function's domain, measured by the weights"
+    return "the function's grid points" if sampling == "grid" else "the function's domain"
+
+
+def plan(plan: Plan, given: str, done: str) -> str:
+    """Whether a guarantee is feasible, how, and if not, what would be.
+
+    Args:
+        plan: the plan; given: its levels; done: what is done and promised, if it is feasible.
+    """
+    asked = f"{plan.functions} calibration functions of {plan.points} points each, {given}"
+    if plan.feasible:
+        return f"Feasible with {asked}: {done}."
+    least = plan.smallest
+    remedies = [
+        f"{name} of at least {rounded_up(least[name] or 0.0)}"
+        for name in plan.rule.shares
+        if least[name]
+    ]
+    if least["functions"] is not None:
+        remedies.insert(0, f"at least {least['functions']} functions")
+    instead = ", or ".join(remedies) if remedies else "no single change; change several at once"
+    return f"Not feasible with {asked}. What would be: {instead}."

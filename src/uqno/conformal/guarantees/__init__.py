@@ -13,6 +13,7 @@ from uqno.conformal.guarantees.contract import (
     Solution,
     finite_scale,
 )
+from uqno.conformal.guarantees.expected import Expected
 from uqno.conformal.guarantees.fraction import Fraction
 from uqno.conformal.guarantees.nothing import Nothing
 
@@ -20,6 +21,7 @@ __all__ = [
     "GUARANTEES",
     "Collector",
     "Evidence",
+    "Expected",
     "Facts",
     "Fraction",
     "Guarantee",

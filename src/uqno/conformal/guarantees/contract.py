@@ -27,7 +27,7 @@ import numpy as np
 from uqno.conformal.checks import InfeasibleError
 from uqno.conformal.ranks import Ranks
 from uqno.conformal.scores import Functions
-from uqno.types import Integers, Reals
+from uqno.types import Integers, Reals, Share
 
 if TYPE_CHECKING:
     from uqno.conformal.planning import Plan
@@ -47,6 +47,8 @@ class Facts:
     """The points of each function; None for an iterator."""
     weighted: bool
     """Whether points count by weights."""
+    repeatable: bool = False
+    """Whether the functions can be shown again at no cost: they are arrays in memory."""
 
 
 @dataclass(frozen=True)
@@ -75,13 +77,14 @@ class Solution:
     """The scale that a rule finds, and what it was found from.
 
     scale: λ̂, finite and ≥ 0.
-    scores: (n,), one for each function; the calibration keeps them, sorted.
+    scores: (n,), one for each function; the calibration keeps them, sorted. None for rules that
+        work with no score of a function.
     ranks: the pair (k, j), for rules that have one.
     details: arrays by name that `scale_for` needs to find the scale of a new function.
     """
 
     scale: float
-    scores: Reals
+    scores: Reals | None
     ranks: Ranks | None = None
     details: Mapping[str, Reals] = field(default_factory=dict)
 
@@ -96,6 +99,10 @@ class Collector(ABC):
     @abstractmethod
     def add(self, functions: Functions) -> None:
         """Keep what is needed of these functions."""
+
+    def again(self) -> bool:
+        """Asked after the last function, where they can be shown again: whether they must be."""
+        return False
 
     @abstractmethod
     def evidence(self) -> Evidence:
@@ -210,6 +217,18 @@ class Guarantee(ABC):
     def scale_for(self, calibration: Calibration, function: Mapping[str, Any]) -> float:
         """The scale for a new function, given its fields; by default the same for all."""
         return calibration.scale
+
+    def at(self, calibration: Calibration, **levels: Share) -> Calibration:
+        """The calibration at other levels, for a guarantee that leaves their choice to the reader.
+
+        Raises:
+            ValueError: it does not, or not for these levels.
+        """
+        raise ValueError(
+            f"guarantee {self.name!r} is for the levels that were fixed beforehand, got "
+            f"{', '.join(f'{name} = {x}' for name, x in levels.items())}: calibrate with "
+            "guarantees.Curve or guarantees.Chosen to choose afterwards"
+        )
 
     # --- words and files ------------------------------------------------------------------------
 
