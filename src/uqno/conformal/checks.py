@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, Final, cast, get_args
 
 import numpy as np
@@ -161,13 +162,70 @@ def sorted_scores(values: Any, n: int) -> NDArray[np.float64]:
 
 
 def named_arrays(values: Any) -> dict[str, NDArray[np.float64]]:
-    """The arrays of a calibration from a file, by name."""
+    """The arrays of a calibration from a file, by name; null stands for ∞."""
     if not isinstance(values, dict):
         raise ValueError(f"details = {values!r:.60} in the calibration must be an object")
     try:
-        return {str(name): np.array(x, dtype=np.float64) for name, x in values.items()}
+        arrays = {str(name): np.array(x, dtype=np.float64) for name, x in values.items()}
     except (TypeError, ValueError):
         raise ValueError("details in the calibration must be arrays of numbers") from None
+    return {name: np.where(np.isnan(x), np.inf, x) for name, x in arrays.items()}
+
+
+def detail(name: str, details: Any) -> float:
+    """A number ≥ 0 among the details of a calibration from a file."""
+    value = details.get(name)
+    if value is None or value.shape != () or not 0 <= value < np.inf:
+        raise ValueError(f"details of the calibration must hold a number {name} ≥ 0, got {value}")
+    return float(value)
+
+
+def only_levels(guarantee: str, given: Any, known: tuple[str, ...]) -> None:
+    """Levels to be chosen after looking are among those that the guarantee leaves open."""
+    unknown = sorted(set(given) - set(known))
+    if unknown or not given:
+        raise ValueError(
+            f"guarantee {guarantee!r} leaves the choice of {' and '.join(known)} to the reader, "
+            f"got {', '.join(unknown) or 'none'}: pass such as at({known[0]}=0.05)"
+        )
+
+
+def no_alphas_beside_shape(alphas: Any) -> None:
+    if alphas is not None:
+        raise ValueError(
+            "give either alphas, a list to choose from, or shape, for any alpha: one of the two"
+        )
+
+
+def among(name: str, value: Fraction, listed: tuple[Fraction, ...]) -> None:
+    if value not in listed:
+        raise ValueError(
+            f"{name} = {float(value):g} is not among {[float(x) for x in listed]}: calibrate with "
+            f"it in {name}s, or choose one of these"
+        )
+
+
+def shape_of_curve(levels: tuple[Fraction, ...], values: Any) -> None:
+    """Levels that rise, and as many numbers > 0 that do not."""
+    if not levels or len(levels) != len(values):
+        raise ValueError(
+            f"a shape has {len(levels)} levels and {len(values)} values: give one value for each "
+            "of at least one level"
+        )
+    if any(a >= b for a, b in pairwise(levels)):
+        raise ValueError(f"the levels of a shape must rise, got {[float(x) for x in levels]}")
+    for level, value in zip(levels, values, strict=True):
+        number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        if not number or not 0 < value < np.inf:
+            raise ValueError(
+                f"the shape is {value!r} at alpha = {float(level):g}, expected a finite number "
+                "> 0: leave the level out, or make it of residuals that are not zero"
+            )
+    if any(a < b for a, b in pairwise(values)):
+        raise ValueError(
+            f"the values of a shape must not rise with alpha, got {list(values)}: less is missed "
+            "by a wider band"
+        )
 
 
 def holds_weights(values: Any, shape: tuple[int, ...] | None) -> None:

@@ -119,7 +119,10 @@ class Calibration:
             "weighted": self.weighted,
             "created": self.created,
             "scores": listed,
-            "details": {name: x.tolist() for name, x in self.details.items()},
+            "details": {
+                name: np.where(np.isinf(x), None, x).tolist()  # type: ignore[call-overload]
+                for name, x in self.details.items()
+            },
         }
         if self.model:
             content["model"] = self.model

@@ -149,9 +149,7 @@ def _divided(error: Floats, uncertainty: Floats, scratch: Scratch) -> Floats | N
     return ratio if finite_nonnegative(ratio) and finite_nonnegative(uncertainty) else None
 
 
-def _selected(
-    ratio: Floats, error: Floats, uncertainty: Floats, k: int, scratch: Scratch
-) -> float:
+def _selected(ratio: Floats, error: Floats, uncertainty: Floats, k: int, scratch: Scratch) -> float:
     """The k-th smallest ratio: the ties of its float32 are divided again in float64."""
     inside, place = _narrowed(ratio, k - 1, scratch)
     candidates = ratio[inside]

@@ -112,7 +112,7 @@ def attributes(band: Band) -> dict[str, Any]:
         "title": f"Calibrated band around the prediction of {band.name}",
         "source": f"uqno {__version__}",
         "guarantee": band.guarantee,
-        **{name: value for name, value in band.levels.items() if value is not None},
+        **{name: x for name, x in band.levels.items() if isinstance(x, int | float | str)},
         "scale": band.applied_scale,
         "calibration": band.calibration.to_json(scores=False),
         "uqno_version": __version__,

@@ -1,8 +1,11 @@
 """Guarantees: what a calibrated band promises, one file each.
 
-`contract` says what a guarantee must answer; `fraction` is the paper's, `nothing` promises nothing.
+`contract` says what a guarantee must answer. `fraction` is the paper's; `expected` is for the mean
+missed share, `everywhere` for all points, `curve` for all α at once, `chosen` for (α, δ) chosen
+after looking; `nothing` promises nothing.
 """
 
+from uqno.conformal.guarantees.chosen import Chosen
 from uqno.conformal.guarantees.contract import (
     GUARANTEES,
     Collector,
@@ -13,13 +16,19 @@ from uqno.conformal.guarantees.contract import (
     Solution,
     finite_scale,
 )
+from uqno.conformal.guarantees.curve import Curve
+from uqno.conformal.guarantees.everywhere import Everywhere
 from uqno.conformal.guarantees.expected import Expected
 from uqno.conformal.guarantees.fraction import Fraction
 from uqno.conformal.guarantees.nothing import Nothing
+from uqno.conformal.guarantees.shape import Shape
 
 __all__ = [
     "GUARANTEES",
+    "Chosen",
     "Collector",
+    "Curve",
+    "Everywhere",
     "Evidence",
     "Expected",
     "Facts",
@@ -27,6 +36,7 @@ __all__ = [
     "Guarantee",
     "Nothing",
     "ScoreCollector",
+    "Shape",
     "Solution",
     "finite_scale",
 ]

@@ -42,8 +42,9 @@ class Expected(Guarantee):
             "iid", each point is drawn from the domain, and the share is that of the domain. λ̂ is
             the same.
 
-    Up to 4 million values, and for NumPy arrays of any size as a rule, λ̂ is exact. Of longer streams
-    counts in bins are kept, λ̂ is rounded up by at most 1e-4 relative, and the sentence says so.
+    Up to 4 million values, and for NumPy arrays of any size as a rule, λ̂ is exact. Of longer
+    streams counts in bins are kept, λ̂ is rounded up by at most 1e-4 relative, and the sentence
+    says so.
 
     References:
         A. Angelopoulos, S. Bates, A. Fisch, L. Lei, T. Schuster: Conformal Risk Control (2022).
@@ -146,9 +147,10 @@ class Expected(Guarantee):
     def plan_sentence(self, plan: Plan) -> str:
         given = f"alpha = {float(self.alpha):g} in the mean, sampling = '{self.sampling}'"
         domain = words.domain(self.sampling, weighted=False)
+        most = float(self.budget(plan.functions))
         done = (
-            f"the scale is the least at which the functions miss {float(self.budget(plan.functions)):.6g} "
-            f"of one function in all; then, in the mean over new functions, the band misses at most "
+            f"the scale is the least at which the shares that they miss add up to at most {most:.6g}; "
+            "then, in the mean over new functions, the band misses at most "
             f"{words.percent(self.alpha)} of {domain}"
         )
         return words.plan(plan, given, done)

@@ -1,8 +1,8 @@
 """All ratios of all functions together: the scale at which they miss a given share in all.
 
 A function misses at the scale λ the share L_i(λ) = μ_i{ x : r_i(x) > λ } of its points. The least λ
-with Σ_i L_i(λ) ≤ budget is one of the ratios: the pooled ratios, each with the share of its function
-that it stands for, are taken off from the largest on until the budget is spent.
+with Σ_i L_i(λ) ≤ budget is one of the ratios: the pooled ratios, each with the share of its
+function that it stands for, are taken off from the largest on until the budget is spent.
 
     Pool      all ratios: exact, and for parts of the functions too
     Window    how many lie above it, and all within it: exact, at any size

@@ -81,7 +81,9 @@ class AllRatios(Collector):
         shares = None
         if any(one is not None for one in self.shares):
             each = zip(self.ratios, self.shares, self._sizes_of_parts(), strict=True)
-            shares = np.concatenate([np.full(r.size, 1 / m) if s is None else s for r, s, m in each])
+            shares = np.concatenate(
+                [np.full(r.size, 1 / m) if s is None else s for r, s, m in each]
+            )
         return Pool(sizes, ratios, self.weighted, shares=shares)
 
     def _sizes_of_parts(self) -> list[int]:
