@@ -61,6 +61,16 @@ def plan_for(guarantee: Guarantee, functions: int, points: int) -> Plan:
     return Plan(guarantee, possible, ranks, n, m, smallest)
 
 
+def require(guarantee: Guarantee, functions: int, points: int) -> None:
+    """Nothing, if n = `functions` of m = `points` can carry the guarantee; quicker than a plan.
+
+    Raises:
+        InfeasibleError: they cannot; the message says what could.
+    """
+    if not guarantee.feasible(functions, points):
+        plan_for(guarantee, functions, points).require()
+
+
 def smallest_count_that(works: Callable[[int], bool]) -> int | None:
     """The smallest whole number from 1 on that works, if every larger one does too."""
     high = 1

@@ -110,6 +110,8 @@ class Block:
             if score is not None:
                 return np.array([score])
         r = self.all_ratios()
+        if k == self.points:
+            return np.asarray(r.max(axis=1))
         r.partition(int(k) - 1)
         return r[:, int(k) - 1].copy()
 

@@ -14,6 +14,8 @@ from uqno.types import Floats, Integers, Reals
 # From this many points on, the k-th smallest ratio is found between two guesses from a sample.
 LARGE: Final = 2**15
 SAMPLE: Final = 2**10
+# The largest ratios that are looked at alone: one in so many; and one in so many of these to guess.
+FEW, SAMPLE_OF_TOP = 64, 4
 
 
 # --- many points ------------------------------------------------------------------------------
@@ -102,7 +104,8 @@ def large_largest(
 
     One level is guessed by a sample and its ratio selected; that no other level has more, r_(k) ≤
     B g, is a count of the ratios above B g, at most m − k. Every count settles all levels that
-    allow as many, so few are needed; only a level that has more is selected too.
+    allow as many, so few are needed; only a level that has more is selected too. The levels of
+    the largest ratios are settled among these alone.
 
     Args:
         error: (points,), uncertainty: (points,).
@@ -115,25 +118,37 @@ def large_largest(
     ratio = _divided(error, uncertainty, scratch)
     if ratio is None:
         return None
-    m, below = ratio.size, scratch.take("above", ratio.size, bool)
-    sample = np.sort(ratio[:: m // SAMPLE])
-    place = np.minimum((ranks * (sample.size / m)).astype(np.int64), sample.size - 1)
-    guess = int(np.argmax(sample[place] / sizes))
-    largest = _selected(ratio, error, uncertainty, int(ranks[guess]), scratch) / sizes[guess]
+    above = ratio.size - ranks  # so many ratios may lie above B g
+    top = _largest_few(ratio, scratch)
+    far = int(np.searchsorted(above, top.size))  # from here on not among the top
+    few, largest = ratio[top], 0.0
+    buffer = scratch.take("between", ratio.size, bool)
+
+    def select(level: int) -> float:
+        """The ratio at the rank of a level over its size."""
+        if level < far:
+            k = few.size - int(above[level])
+            return _tied(few, error[top], uncertainty[top], k) / float(sizes[level])
+        return _selected(ratio, error, uncertainty, int(ranks[level]), scratch) / sizes[level]
+
+    def settle(level: int) -> int:
+        """Settle a level by a count, and return the next one that is to be settled."""
+        nonlocal largest
+        values = few if level < far else ratio
+        with np.errstate(over="ignore"):
+            bound = ratio.dtype.type(largest * sizes[level])
+        # As it is rounded: a ratio that rounds to the bound counts as one above it.
+        more = np.count_nonzero(np.greater_equal(values, bound, out=buffer[: values.size]))
+        if more > above[level]:
+            largest, more = max(largest, select(level)), above[level]
+        return int(np.searchsorted(above[:level], more)) - 1
+
+    if far:
+        sample = np.sort(few[::SAMPLE_OF_TOP])[::-1]
+        largest = select(int(np.argmax(sample[above[:far] // SAMPLE_OF_TOP] / sizes[:far])))
     level = len(ranks) - 1
     while level >= 0:
-        if level != guess:
-            with np.errstate(over="ignore"):
-                bound = ratio.dtype.type(largest * sizes[level])
-            # As it is rounded: a ratio that rounds to the bound counts as one above it.
-            more = np.count_nonzero(np.greater_equal(ratio, bound, out=below))
-            if more > m - ranks[level]:
-                own = _selected(ratio, error, uncertainty, int(ranks[level]), scratch)
-                largest = max(largest, own / sizes[level])
-            else:
-                while level > 0 and more <= m - ranks[level - 1]:
-                    level -= 1
-        level -= 1
+        level = settle(level)
     return float(largest)
 
 
@@ -150,15 +165,31 @@ def _divided(error: Floats, uncertainty: Floats, scratch: Scratch) -> Floats | N
 
 
 def _selected(ratio: Floats, error: Floats, uncertainty: Floats, k: int, scratch: Scratch) -> float:
-    """The k-th smallest ratio: the ties of its float32 are divided again in float64."""
+    """The k-th smallest ratio, to be divided again in float64 where float32 has ties."""
+    if (ratio.size - k) * 2 * FEW < ratio.size:
+        top = _largest_few(ratio, scratch)
+        if ratio.size - k < top.size:
+            return _tied(ratio[top], error[top], uncertainty[top], k - ratio.size + top.size)
     inside, place = _narrowed(ratio, k - 1, scratch)
-    candidates = ratio[inside]
-    value = np.partition(candidates, place)[place]
-    ties = np.flatnonzero(candidates == value)
-    ties = ties if isinstance(inside, slice) else inside[ties]
-    rank = place - np.count_nonzero(candidates < value)
+    return _tied(ratio[inside], error[inside], uncertainty[inside], place + 1)
+
+
+def _tied(ratio: Floats, error: Floats, uncertainty: Floats, k: int) -> float:
+    """The k-th smallest of few ratios; those that are tied with it are divided in float64."""
+    value = np.partition(ratio, k - 1)[k - 1]
+    ties = np.flatnonzero(ratio == value)
+    rank = k - 1 - np.count_nonzero(ratio < value)
     exact = np.divide(error[ties], uncertainty[ties], dtype=np.float64)
     return float(np.partition(exact, rank)[rank])
+
+
+def _largest_few(values: Floats, scratch: Scratch) -> Integers:
+    """The places of about a `FEW`-th of the values, the largest; none where too many are tied."""
+    sample = np.sort(values[:: values.size // SAMPLE])
+    above = np.greater(
+        values, sample[-sample.size // FEW], out=scratch.take("above", values.size, bool)
+    )
+    return np.flatnonzero(above)
 
 
 def _narrowed(values: Floats, place: int, scratch: Scratch) -> tuple[Any, int]:

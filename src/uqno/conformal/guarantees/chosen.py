@@ -26,7 +26,7 @@ from uqno.conformal.guarantees.contract import (
 )
 from uqno.conformal.guarantees.curve import ROUNDED, CurveScore
 from uqno.conformal.guarantees.shape import Shape, point_ranks
-from uqno.conformal.planning import Plan, plan_for
+from uqno.conformal.planning import Plan, plan_for, require
 from uqno.conformal.ranks import Ranks
 from uqno.conformal.scores import Functions
 from uqno.conformal.simultaneous import feasible_at_once, simultaneous_rank
@@ -132,14 +132,14 @@ class Chosen(Guarantee):
 
     def collector(self, facts: Facts) -> Collector:
         if facts.number is not None and facts.sizes:
-            plan_for(self, facts.number, min(facts.sizes)).require()
+            require(self, facts.number, min(facts.sizes))
         if self.shape is not None:
             return CurveScore(weighted=facts.weighted, curve=self.shape)
         return ListedScores(weighted=facts.weighted, alphas=self.alphas)
 
     def solve(self, evidence: Evidence) -> Solution:
         n = checks.functions(len(evidence))
-        plan_for(self, n, int(evidence.sizes.min())).require()
+        require(self, n, int(evidence.sizes.min()))
         scores = np.sort(evidence.scores.reshape(n, -1), axis=0).T  # a row for each level
         scale, ranks = self._scale(scores)
         return Solution(scale, scores[self._row], ranks, {"scores": scores})

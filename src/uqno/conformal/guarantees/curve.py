@@ -21,7 +21,7 @@ from uqno.conformal.guarantees.contract import (
 )
 from uqno.conformal.guarantees.ranked import Ranked
 from uqno.conformal.guarantees.shape import Shape
-from uqno.conformal.planning import plan_for
+from uqno.conformal.planning import require
 from uqno.conformal.scores import Functions
 from uqno.types import Integers, Reals, Sampling, Share
 
@@ -98,7 +98,7 @@ class Curve(Ranked):
 
     def collector(self, facts: Facts) -> Collector:
         if facts.number is not None and facts.sizes:
-            plan_for(self, facts.number, min(facts.sizes)).require()
+            require(self, facts.number, min(facts.sizes))
         return CurveScore(weighted=facts.weighted, curve=self.shape)
 
     def at(self, calibration: Calibration, **levels: Share) -> Calibration:

@@ -14,7 +14,7 @@ from uqno.conformal import checks
 from uqno.conformal.guarantees.contract import Collector, Facts, ScoreCollector
 from uqno.conformal.guarantees.designs import RankCollector
 from uqno.conformal.guarantees.ranked import Ranked
-from uqno.conformal.planning import plan_for
+from uqno.conformal.planning import require
 from uqno.conformal.scores import Functions
 from uqno.types import Reals, Sampling, Share
 
@@ -68,5 +68,5 @@ class Everywhere(Ranked):
 
     def collector(self, facts: Facts) -> Collector:
         if facts.number is not None and facts.sizes:
-            plan_for(self, facts.number, min(facts.sizes)).require()
+            require(self, facts.number, min(facts.sizes))
         return LargestByWeights(weighted=True) if facts.weighted else LargestRatio()

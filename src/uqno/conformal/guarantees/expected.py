@@ -25,7 +25,7 @@ from uqno.conformal.guarantees.contract import (
 )
 from uqno.conformal.guarantees.pool import ROUNDING, Pool, Pooled
 from uqno.conformal.guarantees.pooling import KEPT_VALUES, AllRatios, WindowOfRatios
-from uqno.conformal.planning import Plan, plan_for
+from uqno.conformal.planning import Plan, require
 from uqno.types import Integers, Reals, Sampling, Share
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Expected(Guarantee):
         if facts.weighted:
             checks.weights_design(self.sampling)
         if facts.number is not None and facts.sizes:
-            plan_for(self, facts.number, min(facts.sizes)).require()
+            require(self, facts.number, min(facts.sizes))
             alike = len(set(facts.sizes)) == 1 and not facts.weighted
             if facts.repeatable and alike and sum(facts.sizes) > KEPT_VALUES:
                 return WindowOfRatios(facts.number, facts.sizes[0], self.budget(facts.number))
@@ -90,7 +90,7 @@ class Expected(Guarantee):
     def solve(self, evidence: Evidence) -> Solution:
         assert isinstance(evidence, Pooled)
         n = checks.functions(len(evidence))
-        plan_for(self, n, int(evidence.sizes.min())).require()
+        require(self, n, int(evidence.sizes.min()))
         scale = evidence.least_scale(self.budget(n))
         if not isfinite(scale):
             raise InfeasibleError(
@@ -149,8 +149,8 @@ class Expected(Guarantee):
         domain = words.domain(self.sampling, weighted=False)
         most = float(self.budget(plan.functions))
         done = (
-            f"the scale is the least at which the shares that they miss add up to at most {most:.6g}; "
-            "then, in the mean over new functions, the band misses at most "
+            f"the scale is the least at which the shares that they miss add up to at most "
+            f"{most:.6g}; then, in the mean over new functions, the band misses at most "
             f"{words.percent(self.alpha)} of {domain}"
         )
         return words.plan(plan, given, done)
@@ -158,4 +158,4 @@ class Expected(Guarantee):
     def check(self, calibration: Calibration) -> None:
         if calibration.weighted:
             checks.weights_design(self.sampling)
-        plan_for(self, calibration.functions, calibration.points).require()
+        require(self, calibration.functions, calibration.points)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import floor, sqrt
+from math import floor, inf, sqrt
 from typing import Final
 
 import numpy as np
@@ -17,7 +17,7 @@ from uqno.types import Reals
 # So many ratios are kept, 8 bytes each; of more functions, counts in bins or in a window alone.
 KEPT_VALUES: Final = 2**22
 # Ratios that a window is guessed from; its half width, in standard deviations of their rank.
-SAMPLE_VALUES, REACH = 2**18, 8
+SAMPLE_VALUES, REACH = 2**16, 8
 
 
 @dataclass
@@ -143,12 +143,12 @@ class WindowOfRatios(Collector):
         place = sample.size * (1 - missed) - 1
         reach = REACH * sqrt(sample.size * missed * (1 - missed)) + REACH
         last = sample.size - 1
-        low, high = max(0, floor(place - reach)), min(last, floor(place + reach) + 1)
+        low, high = floor(place - reach), floor(place + reach) + 1
         with np.errstate(over="ignore"):
-            least, most = np.float32(sample[low]), np.float32(sample[high])
+            least, most = np.float32(sample[max(0, low)]), np.float32(sample[min(high, last)])
         # The lower end is not part of the window.
-        beyond = np.float32(np.inf) if high == last else most
-        return float(np.nextafter(least, np.float32(-np.inf))), float(beyond)
+        least = np.nextafter(least, np.float32(-np.inf)) if low > 0 else np.float32(-1)
+        return float(least), float(most) if high < last else inf
 
     def _window(self) -> Window:
         sizes = np.full(self.number, self.points)

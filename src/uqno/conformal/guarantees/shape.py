@@ -20,8 +20,8 @@ from uqno.types import Integers, Reals, Share
 
 # Levels that people ask for; dense, as one between two is served by the smaller.
 LEVELS: Final = (
-    "0.001", "0.002", "0.003", "0.005", "0.0075", "0.01", "0.015", "0.02", "0.025", "0.03", "0.04",
-    "0.05", "0.06", "0.075", "0.1", "0.125", "0.15", "0.175", "0.2",
+    0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.025, 0.03, 0.04, 0.05, 0.06, 0.075,
+    0.1, 0.125, 0.15, 0.175, 0.2,
 )  # fmt: skip
 
 
@@ -63,7 +63,8 @@ class Shape:
         """The shape that residuals of *training* functions have, out of fold or held out for it.
 
         Args:
-            error, uncertainty: as in `uqno.calibrate`; never those of calibration or test functions.
+            error, uncertainty: as in `uqno.calibrate`; never those of calibration or test
+                functions.
             levels: α.
             quantile: g(α) is this quantile over the functions of the least λ that covers 1 − α.
         """
