@@ -16,6 +16,7 @@ from rich.table import Table
 from uqno import __version__
 from uqno.cli.arguments import Inputs, Outputs, Use, names, resolution
 from uqno.cli.data import data_app
+from uqno.cli.guarantee import Rule, Settings, guarantee
 from uqno.cli.inspection import inspect
 from uqno.cli.run import run_app
 from uqno.cli.terminal import help_if_alone, out, print_table, progress_bar
@@ -37,13 +38,20 @@ class Sampling(StrEnum):
     hoeffding = "hoeffding"
 
 
-Alpha = Annotated[float, typer.Option(help="Share of the domain that may be missed, in (0, 1).")]
-Delta = Annotated[float, typer.Option(help="Share of functions that may fail, in (0, 1).")]
+Alpha = Annotated[
+    float | None,
+    typer.Option(help="Share of the domain that may be missed, in (0, 1).", show_default="0.1"),
+]
+Delta = Annotated[
+    float | None,
+    typer.Option(help="Share of functions that may fail, in (0, 1).", show_default="0.02"),
+]
 Design = Annotated[
-    Sampling,
+    Sampling | None,
     typer.Option(
         help="How functions are observed: on a grid that is the domain (grid), at points drawn "
-        "independently from it (iid), or the latter by the paper's rule (hoeffding)."
+        "independently from it (iid), or the latter by the paper's rule (hoeffding).",
+        show_default="grid",
     ),
 ]
 Confidence = Annotated[
@@ -71,18 +79,22 @@ def common(
 
 @app.command()
 def plan(
-    alpha: Alpha = 0.1,
-    delta: Delta = 0.02,
+    alpha: Alpha = None,
+    delta: Delta = None,
     functions: Annotated[int, typer.Option(help="Calibration functions, n.")] = 500,
     points: Annotated[int, typer.Option(help="Points of each function, m.")] = 1849,
-    sampling: Design = Sampling.grid,
+    sampling: Design = None,
     confidence: Confidence = None,
+    rule: Rule = "fraction",
+    settings: Settings = None,
     as_json: Json = False,
 ) -> None:
     """Is the guarantee feasible with these numbers, and if not, what would be?"""
     from uqno.conformal import plan as make_plan
 
-    p = make_plan(alpha, delta, functions, points, sampling.value, confidence)
+    levels = {"alpha": alpha, "delta": delta, "confidence": confidence}
+    levels["sampling"] = None if sampling is None else sampling.value
+    p = make_plan(functions=functions, points=points, guarantee=guarantee(rule, settings, **levels))
     if as_json:
         ranks = None if p.ranks is None else asdict(p.ranks)
         content = {"feasible": p.feasible, "ranks": ranks, "functions": p.functions}
@@ -93,7 +105,7 @@ def plan(
     table = Table("", "given", "smallest that works", box=None, padding=(0, 2, 0, 0))
     given = {"functions": p.functions, "points": p.points, **p.rule.settings}
     for name, least in p.smallest.items():
-        table.add_row(name, f"{given[name]:g}", _least(least))
+        table.add_row(name, f"{float(given[name]):g}", _least(least))
     out.print(table)
 
 
@@ -114,10 +126,12 @@ def calibrate(
             "weights; the first dimension counts the functions."
         ),
     ],
-    alpha: Alpha = 0.1,
-    delta: Delta = 0.02,
-    sampling: Design = Sampling.grid,
+    alpha: Alpha = None,
+    delta: Delta = None,
+    sampling: Design = None,
     confidence: Confidence = None,
+    rule: Rule = "fraction",
+    settings: Settings = None,
     to: Annotated[Path, typer.Option("--out", help="Where the calibration is written.")] = Path(
         "calibration.json"
     ),
@@ -129,14 +143,15 @@ def calibrate(
     from uqno.data.calibration_file import open_calibration
     from uqno.data.calibrations import write_calibration
 
+    levels = {"alpha": alpha, "delta": delta, "confidence": confidence}
+    levels["sampling"] = None if sampling is None else sampling.value
+    asked = guarantee(rule, settings, **levels)
     _keep_input(file, to)
     with (
         progress_bar("calibrating", quiet=as_json) as advance,
         open_calibration(file, advance) as data,
     ):
-        cal = make_calibration(
-            data.error, data.uncertainty, alpha, delta, sampling.value, data.weights, confidence
-        )
+        cal = make_calibration(data.error, data.uncertainty, weights=data.weights, guarantee=asked)
     write_calibration(to, cal)
     if as_json:
         content = json.loads(cal.to_json(scores=False))
@@ -144,10 +159,17 @@ def calibrate(
         return
     out.print(
         f"[bold]scale = {rounded_up(cal.scale, 6)}[/]   from {cal.functions} functions of "
-        f"{cal.points} points, alpha = {alpha:g}, delta = {delta:g}, {sampling.value}"
+        f"{cal.points} points, {', '.join(_levels(cal.levels))}"
     )
     out.print(f"[green]{escape(cal.guarantee)}[/]")
     out.print(f"written to {escape(str(to))}", soft_wrap=True)
+
+
+def _levels(levels: dict[str, Any]) -> list[str]:
+    """The numbers that were asked for, and how functions were observed."""
+    names = [n for n in ("alpha", "delta", "confidence") if levels.get(n) is not None]
+    said = [f"{name} = {float(levels[name]):g}" for name in names]
+    return [*said, str(levels["sampling"])] if "sampling" in levels else said
 
 
 @app.command()

@@ -129,7 +129,8 @@ def large_largest(
         if level < far:
             k = few.size - int(above[level])
             return _tied(few, error[top], uncertainty[top], k) / float(sizes[level])
-        return _selected(ratio, error, uncertainty, int(ranks[level]), scratch) / sizes[level]
+        own = _selected(ratio, error, uncertainty, int(ranks[level]), scratch)
+        return own / float(sizes[level])
 
     def settle(level: int) -> int:
         """Settle a level by a count, and return the next one that is to be settled."""

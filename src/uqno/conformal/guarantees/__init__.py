@@ -15,6 +15,7 @@ from uqno.conformal.guarantees.contract import (
     ScoreCollector,
     Solution,
     finite_scale,
+    guarantee_of,
 )
 from uqno.conformal.guarantees.curve import Curve
 from uqno.conformal.guarantees.everywhere import Everywhere
@@ -39,4 +40,5 @@ __all__ = [
     "Shape",
     "Solution",
     "finite_scale",
+    "guarantee_of",
 ]
