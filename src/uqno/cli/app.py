@@ -92,7 +92,7 @@ def plan(
     """Is the guarantee feasible with these numbers, and if not, what would be?"""
     from uqno.conformal import plan as make_plan
 
-    levels = {"alpha": alpha, "delta": delta, "confidence": confidence}
+    levels: dict[str, Any] = {"alpha": alpha, "delta": delta, "confidence": confidence}
     levels["sampling"] = None if sampling is None else sampling.value
     p = make_plan(functions=functions, points=points, guarantee=guarantee(rule, settings, **levels))
     if as_json:
@@ -143,7 +143,7 @@ def calibrate(
     from uqno.data.calibration_file import open_calibration
     from uqno.data.calibrations import write_calibration
 
-    levels = {"alpha": alpha, "delta": delta, "confidence": confidence}
+    levels: dict[str, Any] = {"alpha": alpha, "delta": delta, "confidence": confidence}
     levels["sampling"] = None if sampling is None else sampling.value
     asked = guarantee(rule, settings, **levels)
     _keep_input(file, to)
