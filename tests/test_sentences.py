@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.experiments.simulated import record
-from uqno import calibrate, plan
+from uqno import calibrate, guarantees, plan
 from uqno.experiments import results, table
 from uqno.report.page import html
 
@@ -60,6 +60,30 @@ def test_guarantees_promise_what_is_proved(sampling, confidence):
     assert refused(cal.guarantee) == []
     assert refused(cal.promise) == []
     assert refused(str(plan(functions=200, points=400, **more))) == []
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        guarantees.Expected(0.1),
+        guarantees.Expected(0.1, sampling="iid"),
+        guarantees.Everywhere(0.1),
+        guarantees.Everywhere(0.1, confidence=0.9),
+        guarantees.Curve(0.1),
+        guarantees.Curve(0.1, confidence=0.9),
+        guarantees.Chosen(delta=0.1),
+        guarantees.Chosen(delta=0.1, alphas=(0.05, 0.1)),
+        guarantees.Chosen(delta=0.1, shape="half-normal"),
+    ],
+    ids=lambda rule: rule.name,
+)
+def test_other_guarantees_promise_what_is_proved(rule):
+    error = np.random.default_rng(0).normal(size=(200, 40))
+    cal = calibrate(error, np.ones_like(error), guarantee=rule)
+    assert refused(cal.guarantee) == []
+    assert refused(cal.promise) == []
+    for functions in (5, 200):
+        assert refused(str(plan(functions=functions, points=40, guarantee=rule))) == []
 
 
 @pytest.mark.parametrize(

@@ -191,7 +191,9 @@ def test_an_infeasible_choice_says_what_would_be_feasible(tab):
     for name in ("lambda", "bandwidth", "percentage", "coverage"):
         assert tab.text(name) == "–"
         assert tab.value(name) is None
+    assert "chosen after looking" in tab.text("reading")
     tab.page.locator("#reset").click()
+    assert "as the run fixed them beforehand" in tab.text("reading")
     assert not tab.page.locator("#infeasible").is_visible()
     assert tab.value("lambda") == pytest.approx(measured("uqno", 0.1, 0.02)[0], rel=1e-6)
 

@@ -44,7 +44,8 @@ class Expected(Guarantee):
 
     Up to 4 million values, and for NumPy arrays of any size as a rule, λ̂ is exact. Of longer
     streams counts in bins are kept, λ̂ is rounded up by at most 1e-4 relative, and the sentence
-    says so.
+    says so. With weights, and in bins with different numbers of points, shares add up in floats,
+    and 1e-9 of what may be missed is kept back for that.
 
     References:
         A. Angelopoulos, S. Bates, A. Fisch, L. Lei, T. Schuster: Conformal Risk Control (2022).

@@ -2,6 +2,11 @@
 
 const NONE = -1;
 const CHOICES = ["function", "method", "second", "alpha", "delta"];
+// The two readings of a number under the sliders.
+const FIXED = "α and δ as the run fixed them beforehand: λ̂ carries their promise, on average over calibration sets.";
+const AFTER =
+  "α or δ chosen after looking: λ̂ is what this pair would have had, and promised only if it was fixed beforehand. " +
+  "For a promise that holds for every choice at once, calibrate with guarantees.Chosen; its λ̂ is larger.";
 const state = {
   function: 0,
   method: 0,
@@ -111,6 +116,8 @@ function explore() {
   $("delta-value").textContent = tidyPercent(delta);
   $("alpha").setAttribute("aria-valuetext", tidyPercent(alpha));
   $("delta").setAttribute("aria-valuetext", tidyPercent(delta));
+  const fixed = alpha === explorer.alpha && explorer.deltas[state.delta] === explorer.delta;
+  $("reading").textContent = fixed ? FIXED : AFTER;
   const found = now();
   compared = [state.method, state.second].filter((i) => i !== NONE).map(fieldsOf);
   showReadout(found, alpha, delta);
