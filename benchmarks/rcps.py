@@ -43,7 +43,7 @@ def hoeffding_bentkus(n: int, delta: float, miss: float) -> int:
 
 
 def waudby_smith_ramdas(n: int, delta: float, miss: float, rng: np.random.Generator) -> int:
-    """The same by capital max_t Π_{i ≤ t} (1 − ν_i (L_i − δ)) > 1/γ, functions in a random order."""
+    """The same by capital max_t Π_{i ≤ t} (1 − ν_i (L_i − δ)) > 1/γ, functions in any order."""
     place = rng.permutation(n)  # of the largest score, the next, …
     losses = np.zeros(n)
     accepted = 0

@@ -1,4 +1,4 @@
-"""`--guarantee`: every guarantee of the registry, its own levels, one line where one does not fit."""
+"""`--guarantee`: every guarantee of the registry, its levels, one line of what does not fit."""
 
 import json
 

@@ -1,4 +1,7 @@
-"""A guarantee written outside the package: a rule on whole coverage curves. A sketch."""
+"""A guarantee written outside the package: a rule on whole coverage curves. A sketch.
+
+The library has it too, as `guarantees.Expected`, for any size, for streams and for weights.
+"""
 
 from dataclasses import dataclass
 

@@ -10,6 +10,7 @@ import uqno
 from tests.extending import own_expected_share, own_known_shift
 from tests.extending.own_expected_share import ExpectedShare
 from tests.extending.own_known_shift import KnownShift
+from uqno import guarantees
 from uqno.conformal import calibrate_splits, coverage
 from uqno.conformal.stream import FunctionStream
 
@@ -33,6 +34,8 @@ def test_expected_share_is_exact_risk_control():
         return ((1 - coverage(error, uncertainty, scale)).sum() + 1) / 61
 
     assert risk(cal.scale) <= 0.1 < risk(np.nextafter(cal.scale, 0))
+    own = uqno.calibrate(error, uncertainty, guarantee=guarantees.Expected(alpha=0.1))
+    assert cal.scale == own.scale  # the library's, which is for any size, stream and weights
     assert cal.guarantee == "The expected missed share of a new function is at most 0.1."
     assert cal.alpha == 0.1
     assert cal.delta is None
