@@ -45,6 +45,7 @@ def test_the_joint_law_is_exact(bounds):
 
 def test_no_number_below_the_bounds_has_probability_zero():
     assert probability_within(np.array([0.0, 0.0]), np.array([1, 2]), 2) == 0.0
+    assert probability_within(np.array([1e-9]), np.array([100]), 200) == 0.0
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 30, 200])

@@ -191,7 +191,7 @@ def test_bins_hold_any_size_of_ratio():
 def test_arrays_in_memory_are_looked_at_twice_and_stay_exact(dtype, kind, monkeypatch):
     for place in (module, pooling):
         monkeypatch.setattr(place, "KEPT_VALUES", 4000)
-    error, uncertainty = (x.astype(dtype) for x in functions(5, n=100, m=400))
+    error, uncertainty = (x.astype(dtype) for x in functions(5, n=400, m=400))
     if kind == "ties":
         error, uncertainty = np.round(3 * error), np.ones_like(uncertainty)
     if kind == "zero uncertainty":
@@ -201,7 +201,7 @@ def test_arrays_in_memory_are_looked_at_twice_and_stay_exact(dtype, kind, monkey
     cal = calibrate(error, uncertainty, guarantee=Expected(0.1))
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.sort(np.nan_to_num(np.abs(error).astype(float) / uncertainty), axis=None)
-    place = ratios.size - 1 - int(400 * (101 * Exact(1, 10) - 1))
+    place = ratios.size - 1 - int(400 * (401 * Exact(1, 10) - 1))
     if kind in ("plain", "zero uncertainty"):
         assert cal.scale == ratios[place]
         assert not cal.details
@@ -268,6 +268,8 @@ def test_splits_share_their_scores():
     np.testing.assert_array_equal(calibrate_splits(ragged, ones, rule, splits), each)
     few = Pool(np.full(90, 30), (np.abs(error) / uncertainty).ravel())
     assert np.isinf(rule.scales(few, splits[:, :5])).all()
+    part = rule.solve(few.take(splits[0])).scale
+    assert part == calibrate(error[splits[0]], uncertainty[splits[0]], guarantee=rule).scale
 
 
 @pytest.mark.usefixtures("little_memory")

@@ -11,6 +11,7 @@ function that it stands for, are taken off from the largest on until the budget 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import floor, inf, lcm
@@ -30,15 +31,15 @@ SLACK: Final = Fraction(1, 10**9)
 
 
 @dataclass(frozen=True)
-class Pooled(Evidence):
+class Pooled(Evidence, ABC):
     """What tells the least scale of a budget; `scores` is what its kind keeps."""
 
     rounded: bool = field(default=False, kw_only=True)
     """Whether the scale is rounded up, by at most `ROUNDING`."""
 
+    @abstractmethod
     def least_scale(self, budget: Fraction) -> float:
         """The least λ ≥ 0 with Σ_i L_i(λ) ≤ budget, or a little more where it says `rounded`."""
-        raise NotImplementedError
 
     def take(self, index: Integers) -> Evidence:
         raise ValueError(
