@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from uqno.operators.base import NeuralOperator
 from uqno.operators.block import Blocks, mlp_layers
+from uqno.operators.checks import check_functions, check_inside
 from uqno.operators.interpolate import multilinear
 from uqno.operators.pointwise import mlp, pieces
 from uqno.operators.spectral import (
@@ -240,40 +241,9 @@ class FNO(NeuralOperator):
         return v
 
     def _check(self, a: Tensor, queries: Tensor | None, a_queries: Tensor | None) -> None:
-        d = self.fourier.dimensions
-        if a.ndim != d + 2 or a.shape[1] != self.in_channels:
-            raise ValueError(
-                f"expected a (batch, {self.in_channels}, *grid) with {d} grid dimensions, got "
-                f"{tuple(a.shape)}; give channels second, or make the operator with "
-                "in_channels and modes that fit"
-            )
-        if queries is None:
-            return
-        if queries.shape[-1] != d or queries.ndim not in (2, 3):
-            raise ValueError(
-                f"expected queries (q, {d}) or (batch, q, {d}), got {tuple(queries.shape)}"
-            )
-        if queries.ndim == 3 and queries.shape[0] != a.shape[0]:
-            raise ValueError(
-                f"queries of {queries.shape[0]} functions for a batch of {a.shape[0]}; "
-                f"give (q, {d}) to share them"
-            )
-        expected = (a.shape[0], self.in_channels, queries.shape[-2])
-        if a_queries is not None and a_queries.shape != expected:
-            raise ValueError(f"expected a_queries {expected}, got {tuple(a_queries.shape)}")
-        if not queries.is_meta:  # which has shapes alone
-            self._check_inside(queries)
-
-    def _check_inside(self, queries: Tensor) -> None:
-        for j, (x, lower, upper) in enumerate(
-            zip(queries.unbind(-1), self.fourier.lower, self.fourier.upper, strict=True)
-        ):
-            slack = 1e-5 * (upper - lower)
-            if x.numel() and not lower - slack <= x.min() <= x.max() <= upper + slack:
-                raise ValueError(
-                    f"queries reach from {float(x.min()):g} to {float(x.max()):g} in dimension "
-                    f"{j}, outside the domain [{lower:g}, {upper:g}]; set domain= to contain them"
-                )
+        check_functions(a, self.in_channels, self.dimensions, queries, a_queries)
+        if queries is not None and not queries.is_meta:  # which has shapes alone
+            check_inside(queries, self.fourier.lower, self.fourier.upper)
 
 
 def _assemble(parts: Iterator[Tensor]) -> Tensor:
