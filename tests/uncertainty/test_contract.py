@@ -13,6 +13,7 @@ from uqno.operators.symmetry import reflection, square
 from uqno.uncertainty import (
     ESTIMATORS,
     Components,
+    Conformal,
     Constant,
     Dropout,
     Ensemble,
@@ -25,6 +26,7 @@ from uqno.uncertainty import (
 )
 
 MAKE = {
+    "conformal": lambda: Conformal((0.2, 0.1)),
     "constant": Constant,
     "laplace": Laplace,
     "ensemble": lambda: Ensemble(members=2),
