@@ -33,9 +33,10 @@ def slow(a, shape):
     return torch.stack((mean, variance)), dipole
 
 
-@pytest.mark.parametrize(
-    ("fine", "coarse"), [((21,), (5,)), ((16, 13), (6, 4)), ((13, 11), (5, 11)), ((9, 7, 7), (5, 3, 4))]
-)  # fmt: skip
+GRIDS = [((21,), (5,)), ((16, 13), (6, 4)), ((13, 11), (5, 11)), ((9, 7, 7), (5, 3, 4))]
+
+
+@pytest.mark.parametrize(("fine", "coarse"), GRIDS)
 def test_moments_are_sums_over_windows(fine, coarse):
     torch.manual_seed(0)
     a = torch.randn(2, 3, *fine).double()

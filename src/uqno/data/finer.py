@@ -19,8 +19,8 @@ class Moments(NamedTuple):
 
     scalars: (…, 2 · channel, *grid): the means of all channels, then their variances.
     vectors: (…, channel · d, *grid): for each channel the d components of its dipole, the mean of
-        the value times the distance from the node, in coarse steps. They change their sign where the
-        grid is flipped, so an operator that is to know of symmetries takes them as `vectors`
+        the value times the distance from the node, in coarse steps. They change their sign where
+        the grid is flipped, so an operator that is to know of symmetries takes them as `vectors`
         (`uqno.operators.EquivariantFNO`); for any other they are channels like the others.
     """
 
