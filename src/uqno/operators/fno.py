@@ -48,6 +48,8 @@ class FNO(NeuralOperator):
         channel_mlp: width of an MLP after each block, in widths; 0 for none.
         dropout: probability after each block.
         fused: work in pieces that fit the cache; False allows higher derivatives.
+        sees_place: whether P sees x. Without, a periodic FNO commutes with shifts of the torus (by
+            whole steps of the grid).
 
     Reference:
         Li et al., Fourier neural operator for parametric partial differential equations, ICLR 2021.
@@ -75,12 +77,13 @@ class FNO(NeuralOperator):
         channel_mlp: float = 0.0,
         dropout: float = 0.0,
         fused: bool = True,
+        sees_place: bool = True,
     ) -> None:
         super().__init__()
         self.in_channels, self.out_channels = in_channels, out_channels
-        self.width, self.fused = width, fused
+        self.width, self.fused, self.sees_place = width, fused, sees_place
         self.fourier = make_fourier(modes, domain, period, periodic)
-        inputs = in_channels + self.fourier.dimensions
+        inputs = in_channels + (self.fourier.dimensions if sees_place else 0)
         self.lifting = mlp_layers(inputs, round(lifting * width), width)
         self.blocks = Blocks(width, layers, self.fourier, channel_mlp, dropout)
         self.projection = mlp_layers(width, round(projection * width), out_channels)
@@ -231,6 +234,8 @@ class FNO(NeuralOperator):
 
     def _lift(self, a: Tensor, x: Tensor) -> Tensor:
         """P(a, x) (batch, *points, width); x (*points, d) as a fraction of the domain."""
+        if not self.sees_place:
+            return mlp(a, self.lifting, self._fused)
         lower, upper = a.new_tensor(self.fourier.lower), a.new_tensor(self.fourier.upper)
         x = ((x - lower) / (upper - lower)).expand(*a.shape[:-1], -1)
         if torch.is_grad_enabled() or a.ndim == 3:
