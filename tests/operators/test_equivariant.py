@@ -214,3 +214,21 @@ def test_smoothing_keeps_constants_and_symmetry_and_damps_waves():
     inside = heat.kernel(t, 0.1) @ wave
     assert (inside - expected * wave).abs().max() < 1e-3
     assert close(heat.kernel(t, 1e-4), torch.eye(65, dtype=torch.float64))  # narrower than a step
+
+
+@torch.no_grad()
+def test_the_matrix_is_made_again_when_a_weight_has_changed():
+    kernel = make((3, 3)).layers[0].kernel
+    first = kernel.matrix()
+    assert kernel.matrix() is first
+    kernel.along.mul_(2.0)
+    second = kernel.matrix()
+    assert not torch.equal(first, second)
+    kernel.along.data[0, 0, 0, 0] += 1.0  # no version counts this
+    third = kernel.matrix()
+    assert not torch.equal(second, third)
+    kernel.load_state_dict({name: -w for name, w in kernel.state_dict().items()})
+    assert close(kernel.matrix(), -third)
+    assert kernel.float().matrix().dtype == torch.float32
+    with torch.enable_grad():
+        assert kernel.matrix().requires_grad

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from uqno.operators.spectral import trapezoid
+from uqno.operators.spectral import CACHED_GRIDS, trapezoid
+
+
+@lru_cache(maxsize=CACHED_GRIDS)
+def _kernel(key: bytes, width: float) -> Tensor:
+    with torch.inference_mode(False):  # cached: the next caller may want gradients
+        return kernel(torch.tensor(np.frombuffer(key)), width)
 
 
 def kernel(t: Tensor, width: float) -> Tensor:
@@ -35,5 +43,6 @@ def smoothed(a: Tensor, axes: Sequence[Tensor], width: float) -> Tensor:
         width: as in `kernel`.
     """
     for j, t in enumerate(axes):
-        a = (a.movedim(2 + j, -1) @ kernel(t, width).T.to(a)).movedim(-1, 2 + j)
+        matrix = _kernel(t.cpu().numpy().tobytes(), width).to(a)
+        a = (a.movedim(2 + j, -1) @ matrix.T).movedim(-1, 2 + j)
     return a

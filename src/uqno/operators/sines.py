@@ -199,9 +199,10 @@ class Multiplier(nn.Module):
             raise ValueError(
                 f"modes={self.modes} differ, and turns=True swaps the dimensions: give equal ones"
             )
-        basis = smooth_basis(self.modes, smooth)
-        self.register_buffer("basis", basis, persistent=False)
         d, total = len(modes), scalars + len(modes) * vectors
+        self.degrees = [n for n in product(range(smooth), repeat=d) if sum(n) < smooth]
+        basis = smooth_basis(self.modes, self.degrees)
+        self.register_buffer("basis", basis, persistent=False)
         std = 2 * scale * (total * len(basis)) ** -0.5
 
         def weight(kinds: int, inputs: int, outputs: int) -> nn.Parameter:
@@ -214,42 +215,60 @@ class Multiplier(nn.Module):
             self.to_vectors = weight(each, scalars, vectors)
             self.along = weight(each, vectors, vectors)
             self.across = weight(pairs, vectors, vectors)
+        self._remembered: tuple[object, Tensor] | None = None
 
     def matrix(self) -> Tensor:
-        """M (∏ K, scalars + d · vectors, the same): rows are what it takes."""
-        d = len(self.modes)
-        scalar = self._table(self.from_scalars, ())
-        if not self.vectors:
-            return scalar[0]
-        given = self._table(self.to_vectors, (0,))
-        top = torch.cat((scalar[0], *given), dim=-1)
-        back, along = self._table(self.to_scalars, (0,)), self._table(self.along, (0,))
-        across = iter(self._table(self.across, (0, 1)) if d > 1 else ())
-        rows = [top]
-        for j in range(d):
-            blocks = [along[j] if i == j else next(across) for i in range(d)]
-            rows.append(torch.cat((back[j], *blocks), dim=-1))
-        return torch.cat(rows, dim=-2)
+        """M (∏ K, scalars + d · vectors, the same): rows are what it takes.
 
-    def _table(self, weight: Tensor, roles: Sequence[int]) -> list[Tensor]:
-        """(∏ K, in, out) for each choice of dimensions that play a role.
-
-        Without turns each has weights of its own. With turns there is one table, with the
-        dimension of the first role first and so on; it is symmetric in the others, and is seen
-        by every choice with its dimensions permuted.
+        Without gradients it is made once, and again when a weight has changed.
         """
-        full = torch.einsum("nk,cnio->ckio", self.basis, weight)
+        if torch.is_grad_enabled() or any(w.is_meta for w in self.parameters()):
+            return self._made()
+        weights = tuple(self.parameters())
+        # Values too, as what is set through `.data` has no version.
+        key = tuple(
+            (w.data_ptr(), w._version, float(w.sum()), float(w.abs().sum())) for w in weights
+        )
+        remembered = self._remembered
+        if remembered is None or remembered[0] != key:
+            remembered = self._remembered = (key, self._made())
+        return remembered[1]
+
+    def _made(self) -> Tensor:
         d = len(self.modes)
+        scalar = self._weights(self.from_scalars, 0)
+        if not self.vectors:
+            rows = scalar
+        else:
+            rows = [torch.cat((scalar[0], *self._weights(self.to_vectors, 1)), dim=-1)]
+            back, along = self._weights(self.to_scalars, 1), self._weights(self.along, 1)
+            across = iter(self._weights(self.across, 2) if d > 1 else ())
+            for j in range(d):
+                blocks = [along[j] if i == j else next(across) for i in range(d)]
+                rows.append(torch.cat((back[j], *blocks), dim=-1))
+        each = torch.cat(rows, dim=-2)
+        return (self.basis.T @ each.flatten(1)).view(-1, *each.shape[1:])
+
+    def _weights(self, weight: Tensor, roles: int) -> list[Tensor]:
+        """(n, in, out) for each choice of dimensions that play so many roles.
+
+        Without turns each has weights of its own. With turns all share one, in which the dimension
+        of the first role comes first and so on: it is made symmetric in the others, and the
+        polynomials of a choice are those with their degrees in its order.
+        """
         if not self.turns:
-            return list(full)
-        table = full[0].reshape(*self.modes, *full.shape[2:])
-        free = range(len(roles), d)
-        orders = [(*range(len(roles)), *order) for order in permutations(free)]
-        table = sum((table.permute(*o, d, d + 1) for o in orders), start=table * 0) / len(orders)
-        choices = list(permutations(range(d), len(roles)))
-        return [
-            table.permute(*_places(choice, d), d, d + 1).flatten(0, d - 1) for choice in choices
-        ]
+            return list(weight)
+        d = len(self.modes)
+        orders = [(*range(roles), *order) for order in permutations(range(roles, d))]
+        even = torch.stack([weight[0, self._reordered(o)] for o in orders]).mean(0)
+        choices = permutations(range(d), roles)
+        full = ((*choice, *(j for j in range(d) if j not in choice)) for choice in choices)
+        return [even[self._reordered(order)] for order in full]
+
+    def _reordered(self, order: Sequence[int]) -> list[int]:
+        """Where the polynomials stand whose degrees are those of each in another order."""
+        place = {degrees: n for n, degrees in enumerate(self.degrees)}
+        return [place[tuple(degrees[j] for j in order)] for degrees in self.degrees]
 
     def forward(self, coefficients: Tensor) -> Tensor:
         """(batch, ∏ K, some or all of what it takes) to (batch, ∏ K, scalars + d · vectors)."""
@@ -257,24 +276,19 @@ class Multiplier(nn.Module):
         return torch.bmm(coefficients.transpose(0, 1), matrix).transpose(0, 1)
 
 
-def _places(choice: Sequence[int], d: int) -> list[int]:
-    """Which dimension of the table lies along each dimension of the box."""
-    order = [*choice, *(j for j in range(d) if j not in choice)]
-    return [order.index(j) for j in range(d)]
+def smooth_basis(modes: Sequence[int], degrees: Sequence[Sequence[int]]) -> Tensor:
+    """(n, ∏ K) products of Chebyshev polynomials in 2 log k / log K − 1.
 
-
-def smooth_basis(modes: Sequence[int], smooth: int) -> Tensor:
-    """(n, ∏ K) products of Chebyshev polynomials of total degree below `smooth`."""
-    along = []
-    for count in modes:
-        k = torch.arange(1, count + 1, dtype=torch.float64)
-        t = 2 * k.log() / math.log(count) - 1 if count > 1 else torch.zeros(1, dtype=torch.float64)
-        along.append([torch.cos(n * torch.arccos(t.clamp(-1, 1))) for n in range(smooth)])
+    Args:
+        modes: K of each dimension.
+        degrees: n tuples with the degree along each dimension.
+    """
     rows = []
-    for degrees in product(range(smooth), repeat=len(modes)):
-        if sum(degrees) < smooth:
-            row = torch.ones(1, dtype=torch.float64)
-            for j, n in enumerate(degrees):
-                row = (row[:, None] * along[j][n]).flatten()
-            rows.append(row)
+    for each in degrees:
+        row = torch.ones(1, dtype=torch.float64)
+        for count, degree in zip(modes, each, strict=True):
+            t = torch.arange(1, count + 1, dtype=torch.float64).log() / max(math.log(count), 1e-9)
+            wave = torch.cos(degree * torch.arccos((2 * t - 1).clamp(-1, 1)))
+            row = (row[:, None] * wave).flatten()
+        rows.append(row)
     return torch.stack(rows).float()
