@@ -8,6 +8,8 @@ consistent, and writes a checkpoint. The second request interrupts at once.
         ...
     listen_as_worker(), then do(call)  a process of `uqno.experiments.jobs`: its parent stops it
 
+Modules are imported to their end first: KeyboardInterrupt inside torch's import aborts the process.
+
 A terminal sends its signals to a whole group of processes, and so do `timeout` and batch systems.
 Workers are deaf to those that the parent answers for all; of SIGTERM they hear the first.
 """
@@ -26,6 +28,8 @@ SIGNALS = tuple(
     signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
 """What stops a command: Ctrl-C, `kill` and batch systems, a terminal that is closed."""
+SOON = 0.05
+"""Seconds after which a signal is heard again that came during an import."""
 
 _entered: list[Interrupt] = []  # the last one is the innermost
 _is_listening = False
@@ -102,7 +106,12 @@ def listening() -> Iterator[Listener]:
 
     def hear(number: int, frame: FrameType | None) -> None:
         listener.by = listener.by or signal.Signals(number)
-        _request(number, frame)
+        if _is_importing(frame):
+            again = threading.Timer(SOON, signal.raise_signal, (number,))
+            again.daemon = True
+            again.start()
+        else:
+            _request(number, frame)
 
     if threading.current_thread() is threading.main_thread():
         before = {n: signal.getsignal(n) for n in SIGNALS}
@@ -116,6 +125,14 @@ def listening() -> Iterator[Listener]:
         for number, old in before.items():
             signal.signal(number, old)
         _is_listening = was
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
 
 
 # --- in a worker ----------------------------------------------------------------------------------
@@ -132,7 +149,7 @@ def listen_as_worker() -> None:
 
 
 def _stop_worker(number: int, frame: FrameType | None) -> None:
-    if not _at_work:
+    if not _at_work or _is_importing(frame):
         _leave()
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # sent to the group and by the parent: once
     _request(number, frame)

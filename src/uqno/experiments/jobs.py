@@ -101,7 +101,8 @@ class Workers:
             self._threads = ThreadPoolExecutor(self.count)
         elif self.kind == "processes":
             self._processes = []
-            resource_tracker.ensure_running()  # else the first process begins with it, see `start`
+            with _blocked():  # a helper of Python's, which would die of a terminal that is closed
+                resource_tracker.ensure_running()
         return self
 
     def __exit__(
