@@ -4,11 +4,12 @@ Ctrl-C raises KeyboardInterrupt wherever the program is. While an `Interrupt` is
 request only sets `requested`: a training ends itself between two steps, where its weights are
 consistent, and writes a checkpoint. The second request interrupts at once.
 
-    with listening() as listener:      the command line: three signals, one way to stop
+    with listening(leave) as listener:  the command line: three signals, one way to stop
         ...
-    listen_as_worker(), then do(call)  a process of `uqno.experiments.jobs`: its parent stops it
+    listen_as_worker(), then do(call)   a process of `uqno.experiments.jobs`: its parent stops it
 
-Modules are imported to their end first: KeyboardInterrupt inside torch's import aborts the process.
+While modules are imported, both leave without an exception: inside torch's import, a
+KeyboardInterrupt would abort the process.
 
 A terminal sends its signals to a whole group of processes, and so do `timeout` and batch systems.
 Workers are deaf to those that the parent answers for all; of SIGTERM they hear the first.
@@ -28,8 +29,6 @@ SIGNALS = tuple(
     signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
 """What stops a command: Ctrl-C, `kill` and batch systems, a terminal that is closed."""
-SOON = 0.05
-"""Seconds after which a signal is heard again that came during an import."""
 
 _entered: list[Interrupt] = []  # the last one is the innermost
 _is_listening = False
@@ -95,11 +94,14 @@ class Listener:
 
 
 @contextmanager
-def listening() -> Iterator[Listener]:
+def listening(leave: Callable[[Listener], NoReturn]) -> Iterator[Listener]:
     """Let SIGTERM and SIGHUP do what Ctrl-C does.
 
     A signal that is ignored stays so: `nohup` and the background jobs of a shell ask for it.
     In another thread than the main one, which hears no signals, nothing changes.
+
+    Args:
+        leave: ends the process at once, without an exception; called during an import.
     """
     global _is_listening
     listener, before = Listener(), {}
@@ -107,11 +109,8 @@ def listening() -> Iterator[Listener]:
     def hear(number: int, frame: FrameType | None) -> None:
         listener.by = listener.by or signal.Signals(number)
         if _is_importing(frame):
-            again = threading.Timer(SOON, signal.raise_signal, (number,))
-            again.daemon = True
-            again.start()
-        else:
-            _request(number, frame)
+            leave(listener)
+        _request(number, frame)
 
     if threading.current_thread() is threading.main_thread():
         before = {n: signal.getsignal(n) for n in SIGNALS}
