@@ -130,3 +130,12 @@ def test_a_run_that_is_stopped_has_checkpoints_and_another_one_is_refused_its_fo
     assert (fit / "last.safetensors").exists()
     with alone(tmp_path / "run"):
         pass
+
+
+def test_a_command_that_is_stopped_while_it_imports_says_so_too(tmp_path):
+    file = tmp_path / "sends_sigterm.py"
+    file.write_text("import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\n")
+    process = start("run", "--use", file, "darcy", "--settings")
+    said = process.communicate(timeout=LATEST)[1]
+    assert process.returncode == 143
+    assert said == "uqno: stopped by SIGTERM: files are whole, go on with the same command\n"
