@@ -30,6 +30,7 @@ from pathlib import Path
 from tests.experiments.darcy.test_generation import children
 from tests.kills.commands import COMMANDS, Command, make_given
 
+SERIES = 4  # kills of a command before it may end
 LATEST = 900  # seconds after which a command is said to hang
 
 
@@ -121,19 +122,21 @@ class Killing:
     def _work(self) -> None:
         self.command.run(self.given, self.folder, self.workers)
 
-    def kill(self, times: int) -> None:
-        """So many kills; each series of them ends in the undisturbed result."""
-        while self.counts["kills"] < times:
+    def kill(self) -> None:
+        """Kill the command at random moments until it is faster, or has been killed four times.
+
+        Then it ends, in its undisturbed results.
+        """
+        for _ in range(SERIES):
             child = forked(self._work, self.log)
             if wait(child, self.draw.uniform(0, self.seconds)):
-                self._compare()  # it was faster
-            elif self.command.workers and self.workers and self.draw.random() < 0.5:
-                self._kill_worker(child)
-            else:
-                os.kill(child, signal.SIGKILL)
-                os.waitpid(child, 0)
-                self.counts["kills"] += 1
-                self.command.check(self.given, self.folder)
+                return self._compare()  # it was faster
+            if self.command.workers and self.workers and self.draw.random() < 0.5:
+                return self._kill_worker(child)
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            self.counts["kills"] += 1
+            self.command.check(self.given, self.folder)
         to_the_end(self._work, self.log)
         self._compare()
 
@@ -161,6 +164,14 @@ class Killing:
         self.folder = self._fresh()
 
 
+def write(record: Path, name: str, killing: Killing, small: bool) -> None:
+    """Add the counts of a command, so far, to a file."""
+    there = json.loads(record.read_text()) if record.exists() else {}
+    seconds = round(killing.seconds, 1)
+    there[name] = {**killing.counts, "seconds undisturbed": seconds, "small": small}
+    record.write_text(json.dumps(there, indent=1) + "\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("commands", nargs="*", help=f"all by default: {', '.join(COMMANDS)}")
@@ -176,13 +187,12 @@ def main() -> None:
     for name in asked.commands or COMMANDS:
         draw = random.Random(f"{asked.seed} {name}")
         killing = Killing(name, scratch, 0 if asked.small else 2, draw)
-        killing.kill(asked.kills)
-        print(f"{name}: {dict(killing.counts)}", flush=True)
+        while killing.counts["kills"] < asked.kills:
+            killing.kill()
+            if asked.record is not None:
+                write(asked.record, name, killing, asked.small)
         total += killing.counts["kills"]
-        if asked.record is not None:
-            there = json.loads(asked.record.read_text()) if asked.record.exists() else {}
-            there[name] = {**killing.counts, "seconds undisturbed": round(killing.seconds, 1)}
-            asked.record.write_text(json.dumps(there, indent=1) + "\n")
+        print(f"{name}: {dict(killing.counts)}", flush=True)
     shutil.rmtree(scratch)
     print(f"{total} kills; every command ended in its undisturbed results")
 

@@ -160,9 +160,10 @@ class Workers:
             timeout = None if watch is None else POLL
             for future in wait(running, timeout=timeout, return_when=FIRST_COMPLETED).done:
                 job = running.pop(future)
-                if self._has_died(future):
+                dead = self._freed(future)
+                if dead is not None:
                     deaths[job.name] += 1
-                    self._bury(future, job, deaths[job.name])
+                    _report(dead, job, deaths[job.name])
                     continue
                 result = future.result()
                 finished.add(job.name)
@@ -172,7 +173,7 @@ class Workers:
         if self._threads is not None:
             return self._threads.submit(job.call, *job.arguments)
         if self._processes is not None:
-            for process in [p for p in self._processes if p.is_idle()]:
+            for process in [p for p in self._processes if p.future is None]:
                 with suppress(BrokenProcessPool):
                     return process.submit(job, self.begin)
                 self._processes.remove(process)  # it died while it was idle
@@ -185,35 +186,39 @@ class Workers:
         future.set_result(job.call(*job.arguments))
         return future
 
-    def _has_died(self, future: Future[Any]) -> bool:
-        """Whether the process died; an answer that cannot be read is an error with a cause."""
-        if self._processes is None:
-            return False
-        error = future.exception()
-        return isinstance(error, BrokenProcessPool) and error.__cause__ is None
-
-    def _bury(self, future: Future[Any], job: Job, deaths: int) -> None:
-        """Forget the process of a job; the next one is begun when it is needed.
-
-        Raises:
-            ChildProcessError: the job has had all its attempts.
-        """
+    def _freed(self, future: Future[Any]) -> _Process | None:
+        """Take a job that has ended from its process, which is returned if it has died."""
         processes = self._processes or []
-        (dead,) = (p for p in processes if p.future is future)
-        processes.remove(dead)
-        how = dead.end()
-        if deaths < ATTEMPTS:
-            log.warning("%s: its process ended (%s); it is tried again", job.name, how)
-            return
-        raise ChildProcessError(
-            f"{job.name}: its process ended {deaths} times before it was done (the last time "
-            f"{how}): most often the memory of the machine is exhausted; run again with fewer "
-            "workers, smaller settings or more memory, it goes on"
-        )
+        for process in processes:
+            if process.future is future:
+                process.future = None
+                error = future.exception()
+                # An answer that cannot be read is an error with a cause.
+                if isinstance(error, BrokenProcessPool) and error.__cause__ is None:
+                    processes.remove(process)
+                    return process
+        return None
+
+
+def _report(dead: _Process, job: Job, deaths: int) -> None:
+    """Say that the process of a job has died.
+
+    Raises:
+        ChildProcessError: the job has had all its attempts.
+    """
+    how = dead.end()
+    if deaths < ATTEMPTS:
+        log.warning("%s: its process ended (%s); it is tried again", job.name, how)
+        return
+    raise ChildProcessError(
+        f"{job.name}: its process ended {deaths} times before it was done (the last time {how}): "
+        "most often the memory of the machine is exhausted; run again with fewer workers, smaller "
+        "settings or more memory, it goes on"
+    )
 
 
 class _Process:
-    """A process that does one job at a time, and its last one."""
+    """A process, and the one job at a time that it does."""
 
     def __init__(self) -> None:
         # Spawned, not forked: a fork of a process with torch's or BLAS's threads may hang.
@@ -223,10 +228,6 @@ class _Process:
         self.future: Future[Any] | None = None
         self.process: multiprocessing.process.BaseProcess | None = None
 
-    def is_idle(self) -> bool:
-        """Whether it can be given a job."""
-        return self.future is None or self.future.done()
-
     def submit(self, job: Job, begin: Begin) -> Future[Any]:
         """Begin a job.
 
@@ -235,10 +236,11 @@ class _Process:
         """
         # A process that is not yet deaf to Ctrl-C would answer it with a traceback of its own.
         with _blocked():
-            self.future = self.executor.submit(_do, begin, job.call, job.arguments)
+            future = self.executor.submit(_do, begin, job.call, job.arguments)
+        self.future = future
         if self.process is None:
             self.process = next(iter((self.executor._processes or {}).values()), None)
-        return self.future
+        return future
 
     def end(self) -> str:
         """Wait for the end of a process that has died; how it ended."""
