@@ -122,12 +122,12 @@ class Killing:
     def _work(self) -> None:
         self.command.run(self.given, self.folder, self.workers)
 
-    def kill(self) -> None:
-        """Kill the command at random moments until it is faster, or has been killed four times.
+    def kill(self, at_most: int) -> None:
+        """Kill the command at random moments, so many times or until it is faster.
 
         Then it ends, in its undisturbed results.
         """
-        for _ in range(SERIES):
+        for _ in range(at_most):
             child = forked(self._work, self.log)
             if wait(child, self.draw.uniform(0, self.seconds)):
                 return self._compare()  # it was faster
@@ -188,7 +188,7 @@ def main() -> None:
         draw = random.Random(f"{asked.seed} {name}")
         killing = Killing(name, scratch, 0 if asked.small else 2, draw)
         while killing.counts["kills"] < asked.kills:
-            killing.kill()
+            killing.kill(min(SERIES, asked.kills - killing.counts["kills"]))
             if asked.record is not None:
                 write(asked.record, name, killing, asked.small)
         total += killing.counts["kills"]

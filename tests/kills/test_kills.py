@@ -22,4 +22,4 @@ def test_killed_at_random_moments_every_command_ends_in_its_results(tmp_path):
         env={**os.environ, "PYTHONPATH": paths, "TMPDIR": str(tmp_path)},
     )
     assert told.returncode == 0, told.stdout + told.stderr
-    assert "every command ended in its undisturbed results" in told.stdout
+    assert "6 kills; every command ended in its undisturbed results" in told.stdout
