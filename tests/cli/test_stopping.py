@@ -49,7 +49,7 @@ def wait_until(holds, process):
     while not holds():
         assert process.poll() is None, process.stderr.read()
         assert time.monotonic() < until
-        time.sleep(0.05)
+        time.sleep(0.2)
 
 
 def stop(process, number, send=os.kill):
@@ -77,14 +77,13 @@ def made(path):
     return int(FunctionStore.open(path).done().sum()) if path.exists() else 0
 
 
-def test_functions_are_stopped_three_times_and_go_on(tmp_path):
+def test_functions_are_stopped_twice_and_go_on(tmp_path):
     path = tmp_path / "d.zarr"
-    command = ("data", "darcy", "--functions", 20_000, "--resolution", 85, "--keep", 85,
+    command = ("data", "darcy", "--functions", 5_000, "--resolution", 127, "--keep", 127,
                "--workers", 2, "--out", path)  # fmt: skip
     stops = (
         (signal.SIGTERM, os.kill, "SIGTERM"),
         (signal.SIGHUP, os.killpg, "SIGHUP"),  # a terminal that is closed tells the whole group
-        (signal.SIGINT, os.killpg, "Ctrl-C"),
     )
     for number, send, name in stops:
         before = made(path)
@@ -94,10 +93,10 @@ def test_functions_are_stopped_three_times_and_go_on(tmp_path):
             f"uqno: stopped by {name}: files are whole, go on with the same command"
         ]
     store = FunctionStore.open(path)
-    assert 3 <= store.done().sum() < len(store.done())
+    assert 2 <= store.done().sum() < len(store.done())
     last = int(np.flatnonzero(store.done())[-1])
-    ours = Recipe(resolution=85, keep=(85,)).functions(store.positions(last))[85]
-    samples = store.samples(85, store.positions(last))
+    ours = Recipe(resolution=127, keep=(127,)).functions(store.positions(last))[127]
+    samples = store.samples(127, store.positions(last))
     theirs = [np.stack([sample[name][0].numpy() for sample in samples]) for name in ("a", "u")]
     for one, other in zip(ours, theirs, strict=True):
         np.testing.assert_array_equal(one.astype(np.float32), other)
@@ -123,8 +122,8 @@ def test_a_run_that_is_stopped_has_checkpoints_and_another_one_is_refused_its_fo
         "choose another folder with --out"
     )
     assert other.returncode == 2
-    assert stop(process, signal.SIGTERM) == [
-        "uqno: stopped by SIGTERM: files are whole, go on with the same command"
+    assert stop(process, signal.SIGINT, os.killpg) == [
+        "uqno: stopped by Ctrl-C: files are whole, go on with the same command"
     ]
     assert len((fit / "log.csv").read_text().splitlines()) > 1
     assert (fit / "last.safetensors").exists()
