@@ -153,7 +153,7 @@ def test_one_generation_at_a_time(tmp_path, faked):
     generate_cars(tmp_path / "c", 1, seed=3)
     with (
         alone(tmp_path / "c"),
-        pytest.raises(ValueError, match="another process is at work in .*another folder"),
+        pytest.raises(ValueError, match=r"another process is at work in .*another folder"),
     ):
         generate_cars(tmp_path / "c", 2, seed=3)
 
