@@ -14,6 +14,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "uqno"
 LAYERS = [
     "types",
     "storage",
+    "stopping",
     "conformal",
     "geometry",
     "data",
