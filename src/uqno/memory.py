@@ -1,10 +1,10 @@
 """The memory budget: what a file may make the library allocate.
 
-A file from elsewhere may declare any shape. Before memory is taken for what it declares, the size is
-compared with the budget: half of the machine's memory, or of what its container may use, unless the
-environment variable UQNO_MEMORY_BUDGET says otherwise. `set_budget` sets that variable, so worker
-processes that are started afterwards have the same budget. What is made by one's own arguments,
-such as a larger batch, is not counted.
+A file from elsewhere may declare any shape. Before memory is taken for what it declares, the size
+is compared with the budget: half of the machine's memory, or of what its container may use, unless
+the environment variable UQNO_MEMORY_BUDGET says otherwise. `set_budget` sets that variable, so that
+worker processes started afterwards have the same budget. What is made by one's own arguments, such
+as a larger batch, is not counted.
 """
 
 from __future__ import annotations
@@ -97,10 +97,10 @@ def in_words(size: int) -> str:
     >>> in_words(1_234_567), in_words(12)
     ('1.23 MB', '12 bytes')
     """
+    size = min(size, 10**300)  # a file may declare more than a float can hold
     for unit in ("TB", "GB", "MB", "KB"):
         if size >= UNITS[unit]:
-            many = size // UNITS[unit]
-            return f"{many:.3g} {unit}" if many >= 1000 else f"{size / UNITS[unit]:.3g} {unit}"
+            return f"{size / UNITS[unit]:.3g} {unit}"
     return f"{size} bytes"
 
 

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from importlib import import_module
-from math import ceil, prod
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -239,14 +239,13 @@ def _check_codecs_3(codecs: Any, shape: Any, chunks: Any, size: int, where: str)
     whole = True
     for codec in codecs:
         name, configuration = _named(codec)
-        if name == SHARDING and isinstance(
-            chunks, list | tuple
-        ):  # shards are read in parts: their own chunks and index as a whole
+        if name == SHARDING and isinstance(chunks, list | tuple):
+            # Shards are read in parts: their own chunks and their index as a whole.
             inner: Any = configuration.get("chunk_shape")
             _check_chunk(shape, chunks, 0, where)
             _check_chunk(chunks, inner, 0, where)
             _check_codecs_3(configuration.get("codecs"), chunks, inner, size, where)
-            index = (*(ceil(n / max(1, m)) for n, m in zip(chunks, inner, strict=True)), 2)
+            index = (*(-(-n // max(1, m)) for n, m in zip(chunks, inner, strict=True)), 2)
             _check_codecs_3(configuration.get("index_codecs"), index, index, 8, where)
             whole = False
         elif name not in ZARR_3:

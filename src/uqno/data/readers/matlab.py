@@ -87,8 +87,8 @@ def _numeric(path: Path) -> list[str]:
 def _check_compressed(path: Path) -> None:
     """Decompress the elements of a version 5 file block by block, and count the bytes.
 
-    Such a file is a head of 128 bytes and then elements, each a type, a length and content, of which
-    type 15 is compressed by zlib and says at its begin how long it is.
+    Such a file is a head of 128 bytes and then elements, each a type, a length and content. Type 15
+    is compressed by zlib and says at its begin how long it is.
     """
     with path.open("rb") as file:
         head = file.read(128)

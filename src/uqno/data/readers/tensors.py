@@ -76,8 +76,8 @@ def _check_archive(path: str | os.PathLike[str]) -> None:
     length. So its names are compared with a list of our own.
 
     Raises:
-        ValueError: it is no archive as torch writes, is compressed, larger than the budget, or names
-            something else than tensors.
+        ValueError: it is no archive as torch writes, is compressed, larger than the budget, or
+            names something else than tensors.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -92,8 +92,8 @@ def _check_archive(path: str | os.PathLike[str]) -> None:
             named = _names(archive.read(pickles[0]))
     except zipfile.BadZipFile as why:
         raise ValueError(
-            f"no archive as torch has written since 1.6 ({why}): load it where you trust it and save "
-            "it again"
+            f"no archive as torch has written since 1.6 ({why}): load it where you trust it and "
+            "save it again"
         ) from None
     foreign = sorted(name for name in named if TENSORS.fullmatch(name) is None)
     if foreign:
