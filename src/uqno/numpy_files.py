@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import os
 import stat
+import tokenize
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ HEADS = {
 DAMAGED = (
     OSError, EOFError, ValueError, AttributeError, KeyError, TypeError, SyntaxError, RuntimeError,
     RecursionError, MemoryError, NotImplementedError, zlib.error, zipfile.BadZipFile,
+    tokenize.TokenError,
 )  # fmt: skip
 
 

@@ -60,7 +60,7 @@ HDF5_FILTERS = {1: "deflate", 2: "shuffle", 3: "fletcher32", 32000: "lzf"}
 
 METADATA = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
 LARGEST_METADATA = 2**26
-SAFE = "open it where you trust it, and write it again with zstd, gzip or no compression"
+SAFE = "where you trust it, write it again with zstd or gzip, and texts of fixed length"
 
 # --- opening -------------------------------------------------------------------------------------
 
