@@ -58,17 +58,17 @@ def whole(folder):
 
 
 @pytest.mark.parametrize(("change", "said"), [
-    (base(width=10**9), r"the base describes .* of shape .*the tensor beside it has \(8, 3\)"),
+    (base(width=10**9), "overflow|the base describes"),
+    (base(width=10**6), r"the base describes .* of shape .*, the tensor beside it has \("),
     (base(width=5), r"the base describes"),
     (base(layers=10**9), r"describes more layers than the \d+ tensors beside it"),
     (base(layers=3), r"tensor beside it has none"),
-    (base(modes=[10**9, 4]), r"the base describes blocks"),
-    (base(in_channels=10**12), r"the base describes lifting"),
-    (base(projection=10**9), r"the base describes projection"),
+    (base(modes=[10**9, 4]), r"the base describes module\.blocks"),
+    (base(in_channels=10**12), r"the base describes module\.lifting"),
+    (base(projection=10**9), r"the base describes module\.projection"),
     (base(width="x"), "cannot be rebuilt|model.json"),
     (uncertainty(inputs=10**9), "size mismatch|describes"),
     (uncertainty(outputs=10**9), "size mismatch|describes"),
-    (uncertainty(grid=[1, 1]), "size mismatch|describes"),
     (uncertainty(outputs=-1), "cannot be rebuilt"),
 ], ids=range(12))  # fmt: skip
 def test_sizes_that_the_tensors_do_not_have_are_refused(whole, change, said, monkeypatch):
@@ -87,13 +87,13 @@ def test_sizes_that_the_tensors_do_not_have_are_refused(whole, change, said, mon
 
 
 def test_a_whole_model_is_loaded_as_before(folder):
-    assert sum(p.numel() for p in UQNO.load(folder).base.parameters()) > 0
+    assert UQNO.load(folder).base.operator.module.config["width"] == 4
 
 
 def test_members_of_a_forged_ensemble_are_compared_too(tmp_path):
     folder = saved(tmp_path, "ensemble")
     UQNO.load(folder)
-    for changed in ({"width": 10**9}, {"layers": 10**9}):
+    for changed in ({"width": 10**6}, {"layers": 10**9}):
         forge(folder, lambda c, changed=changed: c["uncertainty"]["operators"][0]["config"].update(
             changed))  # fmt: skip
         with pytest.raises(ValueError, match="size mismatch|describes more layers"):

@@ -20,9 +20,9 @@ from torch.overrides import TorchFunctionMode
 
 from uqno.memory import check_memory
 
-# Calls of torch that one tensor of a network takes to be made: ours take about 10.
-STEPS = 100
-FIRST_STEPS = 10_000
+# Calls of torch that one tensor of a network takes to be made (ours take about 4), and others.
+STEPS = 20
+FIRST_STEPS = 1000
 
 log = logging.getLogger(__name__)
 

@@ -74,7 +74,7 @@ class LatentGrid:
     @cached_property
     def spacing(self) -> Tensor:
         """The distance of two nodes along each dimension (d,), float32."""
-        return self.size / (torch.tensor(self.shape) - 1)
+        return self.size / (torch.tensor(self.shape, device="cpu") - 1)
 
     def prepare(self, sample: Sample) -> dict[str, Tensor]:
         """The sample with its neighbours, and with its signed distance where it has none.
