@@ -24,7 +24,9 @@ def test_sizes_are_read_as_people_write_them(text, size):
     assert parsed(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "0", "-1", "1e9", "GiB", "8 gigs", "nan", "inf", "٣", "0.1 B"])
+@pytest.mark.parametrize(
+    "text", ["", "0", "-1", "1e9", "GiB", "8 gigs", "nan", "inf", "٣", "0.1 B"]
+)
 def test_what_is_no_size_is_refused(text, monkeypatch):
     monkeypatch.setenv(VARIABLE, text)
     with pytest.raises(ValueError, match=r"UQNO_MEMORY_BUDGET is .*expected at least 1 byte"):
@@ -62,7 +64,8 @@ def test_the_error_names_size_budget_and_remedy():
     set_budget(1000)
     check_memory("it", 1000)
     with pytest.raises(
-        ValueError, match=r"^it declares 1\.1 KB, the .* budget is 1 KB: split it, or raise .*UQNO_M"
+        ValueError,
+        match=r"^it declares 1\.1 KB, the .* budget is 1 KB: split it, or raise .*UQNO_M",
     ):
         check_memory("it", 1100, "split it")
     with pytest.raises(ValueError, match="negative size -1"):

@@ -142,7 +142,9 @@ def test_a_damaged_archive_is_refused(at, tmp_path):
     except ValueError as why:
         assert "x.npz" in str(why)
     else:  # a byte that says nothing of the content, such as a date
-        assert list(read) != ["u"] or np.array_equal(read["u"], np.random.default_rng(0).random(100))
+        assert list(read) != ["u"] or np.array_equal(
+            read["u"], np.random.default_rng(0).random(100)
+        )
     (tmp_path / "x.npz").write_bytes(content.getvalue()[:at])
     with pytest.raises(ValueError, match=r"x\.npz"):
         read_npz(tmp_path / "x.npz")

@@ -185,7 +185,9 @@ def test_links_out_of_a_store_are_refused(tmp_path):
 def test_a_chunk_of_zarr_larger_than_the_budget_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv(VARIABLE, "1 MB")
     with pytest.raises(ValueError, match=r"chunk of shape \[1000, 3\] declares .*24 GB.* is 1 MB"):
-        check_zarr(group_2(tmp_path / "t.zarr", shape=[1000, 3], chunks=[1000, 3], dtype="|S8000000"))
+        check_zarr(
+            group_2(tmp_path / "t.zarr", shape=[1000, 3], chunks=[1000, 3], dtype="|S8000000")
+        )
     large = {"shape": [10**6, 3], "chunk_grid": {**ARRAY_3["chunk_grid"]}}
     large["chunk_grid"]["configuration"] = {"chunk_shape": [10**6, 3]}
     with pytest.raises(ValueError, match="budget is 1 MB: store smaller chunks"):
@@ -347,7 +349,10 @@ def test_no_other_module_opens_such_files(tmp_path):
         if file.name != "containers.py"
     }
     assert not elsewhere, "open them by uqno.data.containers"
-    assert {name for name, _ in openings(SOURCE / "data" / "containers.py")} >= {"File", "open_zarr"}
+    assert {name for name, _ in openings(SOURCE / "data" / "containers.py")} >= {
+        "File",
+        "open_zarr",
+    }
     (tmp_path / "x.py").write_text("import h5py\nf = h5py.File(path)\n")
     assert openings(tmp_path / "x.py") == [("File", 2)]
 
