@@ -1,4 +1,4 @@
-"""The memory budget: sizes as people write them, and an error that names size, budget and remedy."""
+"""The memory budget: sizes as people write them, and an error that names size and remedy."""
 
 import os
 import subprocess

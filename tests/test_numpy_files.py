@@ -4,6 +4,7 @@ import io
 import struct
 import tracemalloc
 import zipfile
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -137,14 +138,11 @@ def test_a_damaged_archive_is_refused(at, tmp_path):
     damaged = bytearray(content.getvalue())
     damaged[at] ^= 0xFF
     (tmp_path / "x.npz").write_bytes(damaged)
-    try:
+    read = {}
+    with suppress(ValueError):
         read = read_npz(tmp_path / "x.npz")
-    except ValueError as why:
-        assert "x.npz" in str(why)
-    else:  # a byte that says nothing of the content, such as a date
-        assert list(read) != ["u"] or np.array_equal(
-            read["u"], np.random.default_rng(0).random(100)
-        )
+    # Else a byte that says nothing of the content, such as a date.
+    assert "u" not in read or np.array_equal(read["u"], np.random.default_rng(0).random(100))
     (tmp_path / "x.npz").write_bytes(content.getvalue()[:at])
     with pytest.raises(ValueError, match=r"x\.npz"):
         read_npz(tmp_path / "x.npz")

@@ -30,7 +30,10 @@ ARRAY_3 = {
     "zarr_format": 3, "node_type": "array", "shape": [4, 3], "data_type": "float64",
     "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 3]}},
     "chunk_key_encoding": {"name": "default"}, "fill_value": 0.0, "attributes": {},
-    "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "zstd", "configuration": {"level": 0}}],
+    "codecs": [
+        {"name": "bytes", "configuration": {"endian": "little"}},
+        {"name": "zstd", "configuration": {"level": 0}},
+    ],
 }  # fmt: skip
 
 
@@ -164,7 +167,7 @@ def test_consolidated_metadata_is_neither_used_nor_trusted(tmp_path):
     assert open_zarr_group(path)["a"].shape == (4, 3)
     inside["metadata"]["a"]["codecs"] = ["own"]
     (path / "zarr.json").write_text(json.dumps({**node, "consolidated_metadata": inside}))
-    with pytest.raises(ValueError, match="codec .own."):
+    with pytest.raises(ValueError, match="codec 'own'"):
         check_zarr(path)
 
 
@@ -210,7 +213,7 @@ def test_what_xarray_writes_is_read(tmp_path, version):
         assert np.array_equal(variables["k"][:4], ones)
 
 
-# --- HDF5 ------------------------------------------------------------------------------------------
+# --- HDF5 ----------------------------------------------------------------------------------------
 
 
 def field(path, **options):
@@ -323,7 +326,7 @@ def test_the_filters_on_the_list_have_their_numbers():
     assert set(HDF5_FILTERS) == numbers | {h5py.h5z.FILTER_LZF}
 
 
-# --- all readers -----------------------------------------------------------------------------------
+# --- all readers ---------------------------------------------------------------------------------
 
 OPENING = {
     "File", "open_dataset", "open_zarr", "open_group", "open_array", "open_mfdataset",

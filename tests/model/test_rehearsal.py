@@ -96,7 +96,7 @@ def test_members_of_a_forged_ensemble_are_compared_too(tmp_path):
     for changed in ({"width": 10**6}, {"layers": 10**9}):
         forge(folder, lambda c, changed=changed: c["uncertainty"]["operators"][0]["config"].update(
             changed))  # fmt: skip
-        with pytest.raises(ValueError, match="size mismatch|describes more layers"):
+        with pytest.raises(ValueError, match=r"size mismatch|describes more layers"):
             UQNO.load(folder)
 
 

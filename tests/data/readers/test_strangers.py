@@ -103,7 +103,7 @@ def test_safetensors_larger_than_the_budget_or_than_the_file_are_refused(tmp_pat
         load_tensors(path)
 
 
-# --- MATLAB ----------------------------------------------------------------------------------------
+# --- MATLAB --------------------------------------------------------------------------------------
 
 
 def mat(path, **arrays):
@@ -147,10 +147,10 @@ def test_an_array_of_matlab_that_decompresses_to_more_than_it_declares_is_refuse
 ):
     path = mat(tmp_path / "x.mat", coeff=np.zeros((1, 8, 8)), sol=np.zeros((1, 8, 8)))
     element(path, lambda plain: plain + bytes(10**7))
-    with pytest.raises(ValueError, match="decompresses to 100.* bytes, and declares"):
+    with pytest.raises(ValueError, match=r"decompresses to 100.* bytes, and declares"):
         read_fno_release(path)
     monkeypatch.setenv(VARIABLE, "5 MB")
-    with pytest.raises(ValueError, match="declares .* MB, the memory budget is 5 MB"):
+    with pytest.raises(ValueError, match=r"declares .* MB, the memory budget is 5 MB"):
         read_fno_release(path)
 
 
@@ -163,11 +163,11 @@ def test_an_array_of_matlab_that_declares_any_shape_is_refused(tmp_path):
         return plain
 
     element(path, larger)
-    with pytest.raises(ValueError, match="x.mat declares .* TB, the memory budget"):
+    with pytest.raises(ValueError, match=r"x\.mat declares .* TB, the memory budget"):
         read_fno_release(path)
 
 
-# --- meshes and texts --------------------------------------------------------------------------------
+# --- meshes and texts ----------------------------------------------------------------------------
 
 
 def test_meshes_and_texts_are_compared_with_the_budget(tmp_path, monkeypatch):
