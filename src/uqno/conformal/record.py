@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from uqno.conformal import checks
+from uqno.conformal.circumstances import Circumstances
 from uqno.conformal.guarantees.contract import Guarantee, guarantee_of
 from uqno.conformal.ranks import Ranks
 from uqno.conformal.scores import coverage
@@ -47,11 +48,13 @@ class Calibration:
     """When it was made, in UTC."""
     model: str = field(default="", compare=False)
     """The digest of the model whose functions these were; empty for arrays."""
+    circumstances: Circumstances = Circumstances()
+    """What is to be said beside the rule: repeated functions, calibrations before this one."""
 
     @property
     def guarantee(self) -> str:
         """What is promised and what is not, to quote."""
-        return self.rule.sentence(self)
+        return self.rule.sentence(self) + self.circumstances.sentence(self.functions)
 
     @property
     def promise(self) -> str:
@@ -61,7 +64,8 @@ class Calibration:
     @property
     def levels(self) -> dict[str, Any]:
         """What was asked for, by name: alpha, delta, sampling, …; without what was left out."""
-        return {name: x for name, x in self.rule.settings.items() if x is not None}
+        asked = {name: x for name, x in self.rule.settings.items() if x is not None}
+        return asked if self.circumstances.repeated is None else {**asked, "repeated": "allow"}
 
     @property
     def alpha(self) -> float | None:
@@ -111,6 +115,8 @@ class Calibration:
         }
         if self.model:
             content["model"] = self.model
+        if told := self.circumstances.to_json():
+            content["circumstances"] = told
         return json.dumps(content, indent=2)
 
     @classmethod
@@ -128,7 +134,7 @@ class Calibration:
 
 _FIELDS: Final = {
     "scale", "guarantee", "ranks", "functions", "points", "points_max", "weighted", "created",
-    "scores", "details", "model",
+    "scores", "details", "model", "circumstances",
 }  # fmt: skip
 
 
@@ -147,6 +153,7 @@ def _parsed(text: str) -> dict[str, Any]:
         )
     fields = {name: value for name, value in content.items() if name not in ("format", "version")}
     fields.setdefault("model", "")
+    fields.setdefault("circumstances", {})
     if set(fields) != _FIELDS:
         missing, unknown = sorted(_FIELDS - set(fields)), sorted(set(fields) - _FIELDS)
         raise ValueError(f"not a whole calibration: missing {missing}, unknown {unknown}")
@@ -182,6 +189,7 @@ def _checked_content(content: dict[str, Any], scores: Reals | None) -> Calibrati
         details=checks.named_arrays(content["details"]),
         created=content["created"],
         model=content["model"],
+        circumstances=Circumstances.from_json(content["circumstances"]),
     )
     calibration.rule.check(calibration)
     return calibration
