@@ -48,7 +48,7 @@ class Calibration:
     """When it was made, in UTC."""
     model: str = field(default="", compare=False)
     """The digest of the model whose functions these were; empty for arrays."""
-    circumstances: Circumstances = Circumstances()
+    circumstances: Circumstances = field(default_factory=Circumstances, compare=False)
     """What is to be said beside the rule: repeated functions, calibrations before this one."""
 
     @property
