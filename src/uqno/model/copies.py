@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from uqno.model.description import Channel
-from uqno.types import Array, Floats, Reals
+from uqno.types import Array, Reals
 
 # A precision, and the largest share of a value that rounding to it changes.
 PRECISIONS: Final = (
@@ -38,7 +38,7 @@ AGREE: Final = 0.9
 NEAR: Final = 1e-3
 """Shapes farther from each other, as a share of their size, are not compared."""
 BLOCK: Final = 1024
-MOST_PAIRS: Final = 100_000
+MOST_PAIRS: Final = 20_000
 MOST_ALIKE: Final = 64
 """So many functions of one description are compared with a new one, at the most."""
 
@@ -82,9 +82,11 @@ def copies(
             found[later] = earlier
 
     entries = _telling(functions)
-    for pairs in (_equal(entries, functions, first, found), _rescaled(entries, functions, first)):
-        for earlier, later in pairs:
-            accept(earlier, later)
+    for earlier, later in _equal(entries, functions, first, found):
+        accept(earlier, later)
+    others = [e for e in entries if e.function < first or e.function not in found]
+    for earlier, later in _rescaled(others, functions, first):
+        accept(earlier, later)
     return [Pair(earlier, later - first) for later, earlier in sorted(found.items())]
 
 
@@ -100,9 +102,7 @@ def alike(one: Description, other: Description, *, rescaled: bool = False) -> bo
         both = ([c for c in x if c.field == field] for x in (one, other))
         fewer, more = sorted(both, key=len)
         for channel in fewer:
-            if not any(
-                same(channel, x) or (rescaled and _rescaling(channel, x) is not None) for x in more
-            ):
+            if not any(same(channel, x) or (rescaled and _is_rescaled(channel, x)) for x in more):
                 return False
     return bool(fields)
 
@@ -193,13 +193,15 @@ def _rescaled(
     entries: Sequence[_Entry], functions: Sequence[Description], first: int
 ) -> list[tuple[int, int]]:
     """(earlier, later) of functions that one rescaling takes to each other."""
-    pairs: list[tuple[int, int]] = []
-    rescalings: list[tuple[float, float]] = []
+    pairs, rescalings = [], []
     for earlier, later in _of_one_shape(entries, first):
-        rescaling = _rescaling(earlier.channel, later.channel)
-        if rescaling is not None:
-            pairs.append((earlier.function, later.function))
-            rescalings.append(rescaling)
+        c, d, fits = _rescaling(
+            *(np.array([e.channel.values for e in x]) for x in (earlier, later))
+        )
+        for i in np.flatnonzero(fits):
+            if _sums_agree(earlier[i].channel, later[i].channel, float(c[i]), LEAST_ROUNDING * 4):
+                pairs.append((earlier[i].function, later[i].function))
+                rescalings.append((c[i], d[i]))
     if not pairs:
         return []
     c, d = np.array(rescalings).T
@@ -216,9 +218,14 @@ def _rescaled(
     ]
 
 
-def _of_one_shape(entries: Sequence[_Entry], first: int) -> Iterator[tuple[_Entry, _Entry]]:
-    """Channels of two functions whose values, but for scale and offset, lie near each other."""
-    count = 0
+def _of_one_shape(
+    entries: Sequence[_Entry], first: int
+) -> Iterator[tuple[list[_Entry], list[_Entry]]]:
+    """Channels of two functions each whose values, but for scale and offset, lie near each other.
+
+    None where there are more than `MOST_PAIRS`: then it is one shape for all, and no rescaling
+    could be agreed on.
+    """
     for field in sorted({entry.channel.field for entry in entries}):
         of_field = [entry for entry in entries if entry.channel.field == field]
         earlier = [entry for entry in of_field if entry.function < first or not first]
@@ -226,15 +233,20 @@ def _of_one_shape(entries: Sequence[_Entry], first: int) -> Iterator[tuple[_Entr
         if not earlier or not later:
             continue
         shapes = _shapes(later)
+        pairs: tuple[list[_Entry], list[_Entry]] = ([], [])
         for start in range(0, len(earlier), BLOCK):
             # |x − y|² = 2 − 2 x·y of unit vectors.
             products = _shapes(earlier[start : start + BLOCK]) @ shapes.T
-            for i, j in np.argwhere(products >= 1 - NEAR**2 / 2).tolist():
+            near = np.argwhere(products >= 1 - NEAR**2 / 2)
+            if len(pairs[0]) + len(near) > 2 * MOST_PAIRS:
+                break
+            for i, j in near.tolist():
                 if earlier[start + i].function < later[j].function:
-                    count += 1
-                    if count > MOST_PAIRS:  # one shape for all: no rescaling could be agreed on
-                        return
-                    yield earlier[start + i], later[j]
+                    pairs[0].append(earlier[start + i])
+                    pairs[1].append(later[j])
+        else:
+            if 0 < len(pairs[0]) <= MOST_PAIRS:
+                yield pairs
 
 
 def _shapes(entries: Sequence[_Entry]) -> Reals:
@@ -245,20 +257,26 @@ def _shapes(entries: Sequence[_Entry]) -> Reals:
     return np.divide(centred, sizes, out=np.zeros_like(centred), where=sizes > 0)
 
 
-def _rescaling(one: Channel, other: Channel) -> tuple[float, float] | None:
-    """(c, d) with c · one + d = other but for rounding; None if there is none, or it is (1, 0)."""
-    x, y = (np.asarray(c.values, dtype=np.float64) for c in (one, other))
-    if x.shape != y.shape:
-        return None
-    centred: tuple[Floats, Floats] = (x - x.mean(), y - y.mean())
-    size, width = float(centred[0] @ centred[0]), float(centred[1].std())
-    if not size or not width:
-        return None
-    c = float(centred[0] @ centred[1]) / size
-    d = float(y.mean() - c * x.mean())
-    if c <= 0 or (abs(c - 1) <= OTHER_UNITS and abs(d) <= OTHER_UNITS * width):
-        return None
-    rounding = 4 * 2.0**-24 * max(float(np.abs(y).max()), c * float(np.abs(x).max()), abs(d))
-    if np.abs(c * x + d - y).max() > rounding or not _sums_agree(one, other, c, LEAST_ROUNDING * 4):
-        return None
-    return c, d
+def _rescaling(one: Array, other: Array) -> tuple[Reals, Reals, Array]:
+    """c and d with c · one + d = other, and whether that is so but for rounding, each (pairs,).
+
+    Args:
+        one, other: (pairs, values). Of a rescaling by (1, 0), or near it, it is not said.
+    """
+    x, y = (np.asarray(values, dtype=np.float64) for values in (one, other))
+    centred = [values - values.mean(axis=1, keepdims=True) for values in (x, y)]
+    size, width = (centred[0] ** 2).sum(axis=1), centred[1].std(axis=1)
+    c = (centred[0] * centred[1]).sum(axis=1) / np.where(size > 0, size, 1)
+    d = y.mean(axis=1) - c * x.mean(axis=1)
+    largest = np.maximum(np.abs(y).max(axis=1), c * np.abs(x).max(axis=1))
+    rounding = 4 * 2.0**-24 * np.maximum(largest, np.abs(d))
+    left = np.abs(c[:, None] * x + d[:, None] - y).max(axis=1)
+    usual = (np.abs(c - 1) <= OTHER_UNITS) & (np.abs(d) <= OTHER_UNITS * width)
+    return c, d, (size > 0) & (c > 0) & ~usual & (left <= rounding)
+
+
+def _is_rescaled(one: Channel, other: Channel) -> bool:
+    if one.values.shape != other.values.shape:
+        return False
+    c, _, fits = _rescaling(one.values[None], other.values[None])
+    return bool(fits[0]) and _sums_agree(one, other, float(c[0]), LEAST_ROUNDING * 4)

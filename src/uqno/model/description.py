@@ -1,7 +1,7 @@
 """A short description of a function's input, by which a copy of it is known again.
 
 Each channel of the input is described by values at a few points and by sums over all points with
-signs drawn once; both are the same for the mirrored copies of a model with symmetries: of the
+factors drawn once; both are the same for the mirrored copies of a model with symmetries: of the
 values that g a has at a point over all symmetries g, the smallest and the largest are taken.
 Coordinates of geometries are sorted first, so that the order of points does not matter. Nothing is
 divided by the function's own size: a and 2 a are two functions, see `uqno.model.copies`.
@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import torch
@@ -145,12 +145,13 @@ def _places(points: int, count: int) -> Integers:
 
 
 def _sums(values: Array) -> Floats:
-    """Sums of what is left of the values without their mean, with signs, (SUMS,)."""
-    signed = (values - values.mean()) * _signs(len(values))
-    padded = np.pad(signed, (0, -len(signed) % SUMS)).reshape(-1, SUMS)
+    """Sums of what is left of the values without their mean, times the factors, (SUMS,)."""
+    weighed = (values - values.mean()) * _factors(len(values))
+    padded = np.pad(weighed, (0, -len(weighed) % SUMS)).reshape(-1, SUMS)
     return (padded.sum(axis=0) / np.sqrt(len(padded))).astype(np.float32)
 
 
 @lru_cache(maxsize=4)
-def _signs(points: int) -> Any:
-    return np.random.default_rng(points).choice(np.array([-1, 1], dtype=np.int8), points)
+def _factors(points: int) -> Floats:
+    """Normal numbers: sums of few differences would often agree with signs alone."""
+    return np.random.default_rng(points).standard_normal(points, dtype=np.float32)
