@@ -119,7 +119,7 @@ def _equal(read: Callable[[int], tuple[Array, Array]], one: int, other: int) -> 
 
 def _distinct(values: Array) -> int:
     """How many different values there are beside zero."""
-    return np.count_nonzero(np.unique(values))
+    return int(np.count_nonzero(np.unique(values)))
 
 
 def _numbers(chunk: Chunk, count: int) -> Iterator[int]:

@@ -38,7 +38,8 @@ AGREE: Final = 0.9
 NEAR: Final = 1e-3
 """Shapes farther from each other, as a share of their size, are not compared."""
 BLOCK: Final = 1024
-MOST_PAIRS: Final = 20_000
+MOST_PAIRS: Final = 4
+"""Of one shape, for each function; of more, no rescaling could be agreed on."""
 MOST_ALIKE: Final = 64
 """So many functions of one description are compared with a new one, at the most."""
 
@@ -195,20 +196,17 @@ def _rescaled(
     """(earlier, later) of functions that one rescaling takes to each other."""
     pairs, rescalings = [], []
     for earlier, later in _of_one_shape(entries, first):
-        c, d, fits = _rescaling(
-            *(np.array([e.channel.values for e in x]) for x in (earlier, later))
-        )
+        values = (np.array([entry.channel.values for entry in x]) for x in (earlier, later))
+        c, d, widths, fits = _rescaling(*values)
         for i in np.flatnonzero(fits):
             if _sums_agree(earlier[i].channel, later[i].channel, float(c[i]), LEAST_ROUNDING * 4):
                 pairs.append((earlier[i].function, later[i].function))
-                rescalings.append((c[i], d[i]))
+                rescalings.append((c[i], d[i], widths[i]))
     if not pairs:
         return []
-    c, d = np.array(rescalings).T
-    usual = np.median(c), np.median(d)
-    agreeing = (np.abs(c / usual[0] - 1) <= OTHER_UNITS) & (
-        np.abs(d - usual[1]) <= OTHER_UNITS * max(abs(usual[1]), float(np.abs(d).mean()), 1e-30)
-    )
+    c, d, widths = np.array(rescalings).T
+    agreeing = np.abs(c / np.median(c) - 1) <= OTHER_UNITS
+    agreeing &= np.abs(d - np.median(d)) <= OTHER_UNITS * np.maximum(widths, np.abs(np.median(d)))
     if agreeing.mean() < AGREE:
         return []
     return [
@@ -223,8 +221,7 @@ def _of_one_shape(
 ) -> Iterator[tuple[list[_Entry], list[_Entry]]]:
     """Channels of two functions each whose values, but for scale and offset, lie near each other.
 
-    None where there are more than `MOST_PAIRS`: then it is one shape for all, and no rescaling
-    could be agreed on.
+    None where there are more than `MOST_PAIRS` for each function: then it is one shape for many.
     """
     for field in sorted({entry.channel.field for entry in entries}):
         of_field = [entry for entry in entries if entry.channel.field == field]
@@ -234,18 +231,19 @@ def _of_one_shape(
             continue
         shapes = _shapes(later)
         pairs: tuple[list[_Entry], list[_Entry]] = ([], [])
+        most = MOST_PAIRS * len(of_field)
         for start in range(0, len(earlier), BLOCK):
             # |x − y|² = 2 − 2 x·y of unit vectors.
             products = _shapes(earlier[start : start + BLOCK]) @ shapes.T
             near = np.argwhere(products >= 1 - NEAR**2 / 2)
-            if len(pairs[0]) + len(near) > 2 * MOST_PAIRS:
+            if len(pairs[0]) + len(near) > 2 * most + len(of_field):  # one with itself, twice each
                 break
             for i, j in near.tolist():
                 if earlier[start + i].function < later[j].function:
                     pairs[0].append(earlier[start + i])
                     pairs[1].append(later[j])
         else:
-            if 0 < len(pairs[0]) <= MOST_PAIRS:
+            if 0 < len(pairs[0]) <= most:
                 yield pairs
 
 
@@ -257,11 +255,14 @@ def _shapes(entries: Sequence[_Entry]) -> Reals:
     return np.divide(centred, sizes, out=np.zeros_like(centred), where=sizes > 0)
 
 
-def _rescaling(one: Array, other: Array) -> tuple[Reals, Reals, Array]:
-    """c and d with c · one + d = other, and whether that is so but for rounding, each (pairs,).
+def _rescaling(one: Array, other: Array) -> tuple[Reals, Reals, Reals, Array]:
+    """c and d with c · one + d = other, the deviation of other, and whether that is so.
 
     Args:
-        one, other: (pairs, values). Of a rescaling by (1, 0), or near it, it is not said.
+        one, other: (pairs, values).
+
+    Returns:
+        (pairs,) each; it is not so of (1, 0) and of what is near it.
     """
     x, y = (np.asarray(values, dtype=np.float64) for values in (one, other))
     centred = [values - values.mean(axis=1, keepdims=True) for values in (x, y)]
@@ -272,11 +273,11 @@ def _rescaling(one: Array, other: Array) -> tuple[Reals, Reals, Array]:
     rounding = 4 * 2.0**-24 * np.maximum(largest, np.abs(d))
     left = np.abs(c[:, None] * x + d[:, None] - y).max(axis=1)
     usual = (np.abs(c - 1) <= OTHER_UNITS) & (np.abs(d) <= OTHER_UNITS * width)
-    return c, d, (size > 0) & (c > 0) & ~usual & (left <= rounding)
+    return c, d, width, (size > 0) & (c > 0) & ~usual & (left <= rounding)
 
 
 def _is_rescaled(one: Channel, other: Channel) -> bool:
     if one.values.shape != other.values.shape:
         return False
-    c, _, fits = _rescaling(one.values[None], other.values[None])
+    c, _, _, fits = _rescaling(one.values[None], other.values[None])
     return bool(fits[0]) and _sums_agree(one, other, float(c[0]), LEAST_ROUNDING * 4)

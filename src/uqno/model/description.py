@@ -2,7 +2,8 @@
 
 Each channel of the input is described by values at a few points and by sums over all points with
 factors drawn once; both are the same for the mirrored copies of a model with symmetries: of the
-values that g a has at a point over all symmetries g, the smallest and the largest are taken.
+values that g a has at a point over all symmetries g, two of the ordered ones are taken, and their
+mean is summed.
 Coordinates of geometries are sorted first, so that the order of points does not matter. Nothing is
 divided by the function's own size: a and 2 a are two functions, see `uqno.model.copies`.
 
@@ -48,7 +49,7 @@ class Channel:
     Args:
         field: the field that it belongs to.
         values: at a few points, or at all, float32.
-        sums: (SUMS,), float32; None where the values are all.
+        sums: (SUMS,), float32; None where the values are all of them.
         plain: whether it is told in a few bytes.
     """
 
@@ -59,11 +60,7 @@ class Channel:
 
 
 def describe(
-    sample: Sample,
-    symmetries: Sequence[Symmetry],
-    taken: Sequence[str] = (),
-    *,
-    whole: bool = False,
+    sample: Sample, symmetries: Sequence[Symmetry], taken: Sequence[str] = ()
 ) -> list[Channel]:
     """The description of a function's input, channel by channel.
 
@@ -71,53 +68,64 @@ def describe(
         sample: the fields of the function.
         symmetries: of the model.
         taken: the names of further fields that the operator is given.
-        whole: whether all values are given instead of a few and the sums.
     """
     channels = []
     for field, orbit, plain in _channels(sample, symmetries, taken):
-        flat = np.concatenate([x.ravel() for x in orbit])
-        if whole:
-            channels.append(Channel(field, flat.astype(np.float32), None, plain))
-            continue
-        count = VALUES // len(orbit)
-        values = np.concatenate([x.ravel()[_places(x.size, count)] for x in orbit])
-        middle = sum(x.ravel().astype(np.float64) for x in orbit) / len(orbit)
-        channels.append(Channel(field, values.astype(np.float32), _sums(middle), plain))
+        ranks = sorted({(len(orbit) - 1) // 3, len(orbit) - 1 - (len(orbit) - 1) // 3})
+        places = _places(orbit[0].size, VALUES // len(ranks))
+        values = np.sort([x.ravel()[places] for x in orbit], axis=0)[ranks].ravel()
+        sums = _sums(np.mean([x.ravel() for x in orbit], axis=0, dtype=np.float64))
+        channels.append(Channel(field, values.astype(np.float32), sums, plain))
     return channels
+
+
+def images(
+    sample: Sample, symmetries: Sequence[Symmetry], taken: Sequence[str] = ()
+) -> list[list[Channel]]:
+    """All values of an input, as it is and as every symmetry of the model moves it.
+
+    Args:
+        sample, symmetries, taken: as for `describe`.
+    """
+    images = []
+    for those in ((), *([g] for g in symmetries)):
+        channels = _channels(sample, [*those, *_mirrors(symmetries)], taken)
+        images.append(
+            [
+                Channel(f, orbit[0].ravel().astype(np.float32), None, plain)
+                for f, orbit, plain in channels
+            ]
+        )
+    return images
 
 
 def _channels(
     sample: Sample, symmetries: Sequence[Symmetry], taken: Sequence[str]
 ) -> Iterator[tuple[str, list[Array], bool]]:
-    """(field, [values] or [smallest, largest] over the symmetries, whether it is plain)."""
+    """(field, the channel as every symmetry has it, whether it is plain), channel by channel."""
     fields = {n: x for n, x in sample.items() if isinstance(x, Tensor) and x.numel()}
     wanted = ({"a", *SETS} | set(taken)) - LEFT_OUT
     own = [n for n in fields if n in wanted] or [n for n in fields if n not in LEFT_OUT | {"a"}]
     for name in own:
         field = fields[name].detach().cpu()
         if name in SETS:
-            mirrored = {g.axis for g in symmetries if isinstance(g, Reflection) and g.mirrored}
+            mirrored = {g.axis for g in _mirrors(symmetries)}
             for k, column in enumerate(_numbers(field.flatten(1)).T):
                 at = np.abs(column) if name == "points" and k in mirrored else column
                 yield name, [np.sort(at)], is_plain(column)
         elif name == "a" and "points" not in fields:
-            both = [_numbers(x) for x in _extremes(field, sample, symmetries)]
+            others = {name: x for name, x in sample.items() if name != "u"}
+            moving = [g for g in symmetries if not isinstance(g, Reflection)]
+            moved = [g.apply(others)["a"].detach().cpu() for g in moving]
+            orbit = [_numbers(x) for x in moved or [field]]
             for k, channel in enumerate(_numbers(field)):
-                yield name, [x[k] for x in both], is_plain(channel)
+                yield name, [x[k] for x in orbit], is_plain(channel)
         else:
             yield name, [_numbers(field)], is_plain(_numbers(field.reshape(-1)))
 
 
-def _extremes(a: Tensor, sample: Sample, symmetries: Sequence[Symmetry]) -> list[Tensor]:
-    """The smallest and the largest of g a over the symmetries g, or a alone without any."""
-    if not symmetries:
-        return [a]
-    fields = {name: x for name, x in sample.items() if name != "u"}
-    low = high = a
-    for g in symmetries:
-        moved = g.apply(fields)["a"].detach().cpu()
-        low, high = torch.minimum(low, moved), torch.maximum(high, moved)
-    return [low, high]
+def _mirrors(symmetries: Sequence[Symmetry]) -> list[Reflection]:
+    return [g for g in symmetries if isinstance(g, Reflection) and g.mirrored]
 
 
 def _numbers(field: Tensor) -> Array:
@@ -128,8 +136,9 @@ def _numbers(field: Tensor) -> Array:
 
 def is_plain(values: Array) -> bool:
     """Whether a channel (*points) is told in a few bytes, as a constant or a few layers are."""
-    most = max(1, int(LOOKED_AT ** (1 / max(1, values.ndim)) + 1e-9))
-    looked_at = values[tuple(slice(None, None, -(-n // most)) for n in values.shape)]
+    most = int(LOOKED_AT ** (1 / max(1, values.ndim)) + 1e-9)
+    # Not every so many-th: what has that period would look plain.
+    looked_at = values[np.ix_(*(_places(n, min(n, most)) for n in values.shape))]
     found, which = np.unique(looked_at, return_inverse=True)
     if np.count_nonzero(found) >= DISTINCT:
         return False
@@ -154,4 +163,5 @@ def _sums(values: Array) -> Floats:
 @lru_cache(maxsize=4)
 def _factors(points: int) -> Floats:
     """Normal numbers: sums of few differences would often agree with signs alone."""
-    return np.random.default_rng(points).standard_normal(points, dtype=np.float32)
+    drawn: Floats = np.random.default_rng(points).standard_normal(points, dtype=np.float32)
+    return drawn

@@ -20,7 +20,7 @@ from uqno.conformal import Calibration
 from uqno.conformal.circumstances import Circumstances
 from uqno.conformal.repeats import refusal
 from uqno.model.copies import Description, Pair, alike, copies
-from uqno.model.description import SUMS, VALUES, Channel, describe
+from uqno.model.description import SUMS, VALUES, Channel, describe, images
 from uqno.model.history import Past, counted
 from uqno.model.inputs import fingerprint
 from uqno.model.scoring import Scored
@@ -32,10 +32,13 @@ from uqno.uncertainty.contract import Base
 NAMED: Final = 10
 
 
-def described(sample: Sample, base: Base, *, whole: bool = False) -> Description:
+def described(sample: Sample, base: Base) -> Description:
     """The description of a function as a model of this base tells inputs apart."""
-    taken = [name for o in base.operators for name in (*o.names, *(o.fields or {}).values())]
-    return describe(sample, base.symmetries, taken, whole=whole)
+    return describe(sample, base.symmetries, _taken(base))
+
+
+def _taken(base: Base) -> list[str]:
+    return [name for o in base.operators for name in (*o.names, *(o.fields or {}).values())]
 
 
 @dataclass(frozen=True)
@@ -185,8 +188,11 @@ class Watch:
         """Whether two functions are alike as a whole, where they can be read again."""
         if not (hasattr(self.data, "__getitem__") and hasattr(self.data, "__len__")):
             return True  # a stream: the sums over all points were compared
-        both = (described(self.data[i], self.base, whole=True) for i in pair)
-        return alike(*both, rescaled=True)
+        taken, symmetries = _taken(self.base), self.base.symmetries
+        earlier, later = (self.data[i] for i in pair)
+        (other, *_) = images(later, symmetries, taken)
+        moved = images(earlier, symmetries, taken)
+        return any(alike(image, other, rescaled=True) for image in moved)
 
     def told(
         self, calibrations: Sequence[Calibration], history: Sequence[Past], model: str
