@@ -252,7 +252,8 @@ def _shapes(entries: Sequence[_Entry]) -> Reals:
     values = np.array([entry.channel.values for entry in entries], dtype=np.float64)
     centred = values - values.mean(axis=1, keepdims=True)
     sizes = np.linalg.norm(centred, axis=1, keepdims=True)
-    return np.divide(centred, sizes, out=np.zeros_like(centred), where=sizes > 0)
+    shapes: Reals = np.divide(centred, sizes, out=np.zeros_like(centred), where=sizes > 0)
+    return shapes
 
 
 def _rescaling(one: Array, other: Array) -> tuple[Reals, Reals, Reals, Array]:

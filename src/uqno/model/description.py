@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from uqno.operators.symmetry import Reflection, Symmetry
-from uqno.types import Array, Floats, Integers, Sample
+from uqno.types import Array, Floats, Integers, Reals, Sample
 
 VALUES: Final = 64
 """Values of a channel in its description."""
@@ -74,7 +74,7 @@ def describe(
         ranks = sorted({(len(orbit) - 1) // 3, len(orbit) - 1 - (len(orbit) - 1) // 3})
         places = _places(orbit[0].size, VALUES // len(ranks))
         values = np.sort([x.ravel()[places] for x in orbit], axis=0)[ranks].ravel()
-        sums = _sums(np.mean([x.ravel() for x in orbit], axis=0, dtype=np.float64))
+        sums = _sums(np.array([x.ravel() for x in orbit]).mean(axis=0, dtype=np.float64))
         channels.append(Channel(field, values.astype(np.float32), sums, plain))
     return channels
 
@@ -87,16 +87,16 @@ def images(
     Args:
         sample, symmetries, taken: as for `describe`.
     """
-    images = []
+    moved = []
     for those in ((), *([g] for g in symmetries)):
         channels = _channels(sample, [*those, *_mirrors(symmetries)], taken)
-        images.append(
+        moved.append(
             [
                 Channel(f, orbit[0].ravel().astype(np.float32), None, plain)
                 for f, orbit, plain in channels
             ]
         )
-    return images
+    return moved
 
 
 def _channels(
@@ -153,11 +153,12 @@ def _places(points: int, count: int) -> Integers:
     return np.sort(np.random.default_rng(points).choice(points, count, replace=False))
 
 
-def _sums(values: Array) -> Floats:
+def _sums(values: Reals) -> Floats:
     """Sums of what is left of the values without their mean, times the factors, (SUMS,)."""
     weighed = (values - values.mean()) * _factors(len(values))
     padded = np.pad(weighed, (0, -len(weighed) % SUMS)).reshape(-1, SUMS)
-    return (padded.sum(axis=0) / np.sqrt(len(padded))).astype(np.float32)
+    sums: Floats = (padded.sum(axis=0) / np.sqrt(len(padded))).astype(np.float32)
+    return sums
 
 
 @lru_cache(maxsize=4)
