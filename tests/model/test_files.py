@@ -14,8 +14,9 @@ import torch
 
 from tests.uncertainty import problems
 from uqno import UQNO, Calibration, storage
-from uqno.data.calibrations import write_calibration
+from uqno.data.calibrations import read_calibration, write_calibration
 from uqno.model import files
+from uqno.model.files import check
 from uqno.storage import DamagedError
 from uqno.uncertainty import Constant, Quantile
 
@@ -49,7 +50,7 @@ def test_a_flipped_bit_in_any_file_is_refused(trained, tmp_path):
     trained.save(folder)
     UQNO.load(folder)
     names = sorted(f.name for f in folder.iterdir())
-    assert len(names) == 8
+    assert len(names) == 9
     choice = random.Random(0)
     for name in names:
         file = folder / name
@@ -62,6 +63,30 @@ def test_a_flipped_bit_in_any_file_is_refused(trained, tmp_path):
                 UQNO.load(folder)
         file.write_bytes(whole)
     UQNO.load(folder)
+
+
+def test_every_bit_of_a_stored_scale_is_covered(trained, tmp_path):
+    """Of 256 flips in the scale none loads, with the sums of a folder or on its own."""
+    folder = tmp_path / "model"
+    trained.save(folder)
+    file = folder / "calibration-1.json"
+    whole = file.read_bytes()
+    first = whole.index(b'"scale": ') + len(b'"scale": ')
+    last = whole.index(b",", first)
+    assert float(whole[first:last]) == trained.calibrations[0].scale
+    flips = 0
+    for place in range(first, last):
+        for bit in range(8):
+            flipped = bytes([whole[place] ^ (1 << bit)])
+            file.write_bytes(whole[:place] + flipped + whole[place + 1 :])
+            with pytest.raises(DamagedError, match=r"calibration-1\.json is damaged"):
+                check(folder)
+            with pytest.raises(ValueError, match="calibration"):
+                read_calibration(file)
+            flips += 1
+    assert flips >= 100
+    file.write_bytes(whole)
+    assert read_calibration(file) == UQNO.load(folder).calibrations[0]
 
 
 def test_every_file_is_in_the_checksums_that_sha256sum_reads(trained, tmp_path):

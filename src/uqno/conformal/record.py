@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -130,6 +131,11 @@ class Calibration:
         return _checked_content(_parsed(text), scores)
 
 
+def checksum(content: Mapping[str, Any]) -> str:
+    """Of what JSON holds, whatever its order and spaces; it stops damage, not forgery."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
 # --- reading JSON ---------------------------------------------------------------------------------
 
 _FIELDS: Final = {
@@ -150,6 +156,12 @@ def _parsed(text: str) -> dict[str, Any]:
         raise ValueError(
             f"the calibration has format version {version!r}, this uqno reads {VERSION}: "
             "use the uqno that wrote it, or a newer one"
+        )
+    stored = content.pop("checksum", None)
+    if stored is not None and stored != checksum(content):
+        raise ValueError(
+            "the calibration is damaged, it does not have the checksum it was written with: take "
+            "it from where it was saved, or calibrate again"
         )
     fields = {name: value for name, value in content.items() if name not in ("format", "version")}
     fields.setdefault("model", "")

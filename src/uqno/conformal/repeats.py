@@ -110,7 +110,11 @@ def _reader(stream: Any) -> Callable[[int], tuple[Array, Array]] | None:
     both = (stream.error, stream.uncertainty)
     if not all(is_array(values) or isinstance(values, Sequence) for values in both):
         return None
-    return lambda i: (np.asarray(both[0][i]), np.asarray(both[1][i]))
+    return lambda i: (_function(both[0], i), _function(both[1], i))
+
+
+def _function(values: Any, i: int) -> Array:
+    return np.asarray(values[i : i + 1] if is_array(values) else values[i])  # files take slices
 
 
 def _equal(read: Callable[[int], tuple[Array, Array]], one: int, other: int) -> bool:

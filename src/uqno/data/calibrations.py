@@ -1,6 +1,6 @@
 """Calibrations as files: JSON, and beside it the scores where they are many.
 
-calibration.json          the scale, the guarantee, up to 10 000 scores
+calibration.json          the scale, the guarantee, up to 10 000 scores, and a checksum of it all
 calibration.scores.npy    the scores, sorted, where there are more
 """
 
@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from uqno.conformal import Calibration
+from uqno.conformal.record import checksum
 from uqno.storage import write_npy, write_text
 
 
@@ -33,7 +34,8 @@ def write_calibration(path: str | Path, calibration: Calibration) -> None:
         raise ValueError(f"the calibration reads back as {read}, not as {calibration}")
     if calibration.scores is not None and json.loads(text)["scores"] is None:
         write_npy(scores_file(path), calibration.scores)
-    write_text(path, text + "\n")
+    content = json.loads(text)
+    write_text(path, json.dumps({**content, "checksum": checksum(content)}, indent=2) + "\n")
 
 
 def read_calibration(path: str | Path) -> Calibration:
