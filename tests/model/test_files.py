@@ -66,7 +66,7 @@ def test_a_flipped_bit_in_any_file_is_refused(trained, tmp_path):
 
 
 def test_every_bit_of_a_stored_scale_is_covered(trained, tmp_path):
-    """Of 256 flips in the scale none loads, with the sums of a folder or on its own."""
+    """No flip in the scale passes the sums of a folder, and none loads another scale on its own."""
     folder = tmp_path / "model"
     trained.save(folder)
     file = folder / "calibration-1.json"
@@ -81,8 +81,10 @@ def test_every_bit_of_a_stored_scale_is_covered(trained, tmp_path):
             file.write_bytes(whole[:place] + flipped + whole[place + 1 :])
             with pytest.raises(DamagedError, match=r"calibration-1\.json is damaged"):
                 check(folder)
-            with pytest.raises(ValueError, match="calibration"):
-                read_calibration(file)
+            try:  # on its own: 17 digits may be flipped to others of the same number
+                assert read_calibration(file).scale == trained.calibrations[0].scale
+            except ValueError as why:
+                assert "calibration" in str(why)
             flips += 1
     assert flips >= 100
     file.write_bytes(whole)
@@ -94,7 +96,7 @@ def test_every_file_is_in_the_checksums_that_sha256sum_reads(trained, tmp_path):
     command = ["sha256sum", "--check", "--strict", "SHA256SUMS"]
     done = subprocess.run(command, cwd=tmp_path / "model", capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count(": OK") == 7
+    assert done.stdout.count(": OK") == 8
     (tmp_path / "model" / "README.txt").unlink()
     with pytest.raises(DamagedError, match=r"README\.txt is missing"):
         files.check(tmp_path / "model")
