@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from fractions import Fraction
 
 import numpy as np
@@ -81,10 +82,8 @@ def test_every_bit_of_a_stored_scale_is_covered(trained, tmp_path):
             file.write_bytes(whole[:place] + flipped + whole[place + 1 :])
             with pytest.raises(DamagedError, match=r"calibration-1\.json is damaged"):
                 check(folder)
-            try:  # on its own: 17 digits may be flipped to others of the same number
+            with suppress(ValueError):  # 17 digits may be flipped to others of the same number
                 assert read_calibration(file).scale == trained.calibrations[0].scale
-            except ValueError as why:
-                assert "calibration" in str(why)
             flips += 1
     assert flips >= 100
     file.write_bytes(whole)
