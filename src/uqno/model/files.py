@@ -28,8 +28,8 @@ from torch import Tensor
 from uqno.conformal import Calibration
 from uqno.data.calibrations import read_calibration, write_calibration
 from uqno.model.history import Past, history_of
-from uqno.model.seen import Seen
 from uqno.model.rehearsal import check_sizes
+from uqno.model.seen import Seen
 from uqno.model.tie import Probe
 from uqno.operators import OPERATORS, Operator
 from uqno.operators.symmetry import Symmetry, by_name
