@@ -34,6 +34,11 @@ app.add_typer(run_app, name="run")
 app.command()(inspect)
 
 
+class Repeated(StrEnum):
+    refuse = "refuse"
+    allow = "allow"
+
+
 class Sampling(StrEnum):
     grid = "grid"
     iid = "iid"
@@ -124,6 +129,10 @@ def calibrate(
     to: Annotated[Path, typer.Option("--out", help="Where the calibration is written.")] = Path(
         "calibration.json"
     ),
+    repeated: Annotated[
+        Repeated,
+        typer.Option(help="Functions that equal another: refuse them, or say that they occurred."),
+    ] = Repeated.refuse,
     as_json: Json = False,
 ) -> None:
     """Find the scale of the uncertainty that carries the guarantee, from held-out functions."""
@@ -137,9 +146,8 @@ def calibrate(
         progress_bar("calibrating", quiet=as_json) as advance,
         open_calibration(file, advance) as data,
     ):
-        cal = make_calibration(
-            data.error, data.uncertainty, alpha, delta, sampling.value, data.weights, confidence
-        )
+        levels = (alpha, delta, sampling.value, data.weights, confidence)
+        cal = make_calibration(data.error, data.uncertainty, *levels, repeated=repeated.value)
     write_calibration(to, cal)
     if as_json:
         content = json.loads(cal.to_json(scores=False))

@@ -1,6 +1,6 @@
 """Calibrations as files: JSON, and beside it the scores where they are many.
 
-calibration.json          the scale, the guarantee, up to 10 000 scores
+calibration.json          the scale, the guarantee, up to 10 000 scores, and a checksum of it all
 calibration.scores.npy    the scores, sorted, where there are more
 """
 
@@ -10,6 +10,7 @@ import json
 from pathlib import Path
 
 from uqno.conformal import Calibration
+from uqno.conformal.record import checksum
 from uqno.numpy_files import read_npy
 from uqno.storage import write_npy, write_text
 
@@ -28,11 +29,12 @@ def write_calibration(path: str | Path, calibration: Calibration) -> None:
     """
     text = calibration.to_json()
     read = Calibration.from_json(text, calibration.scores)
-    if read != calibration:
+    if (read, read.circumstances) != (calibration, calibration.circumstances):
         raise ValueError(f"the calibration reads back as {read}, not as {calibration}")
     if calibration.scores is not None and json.loads(text)["scores"] is None:
         write_npy(scores_file(path), calibration.scores)
-    write_text(path, text + "\n")
+    content = json.loads(text)
+    write_text(path, json.dumps({**content, "checksum": checksum(content)}, indent=2) + "\n")
 
 
 def read_calibration(path: str | Path) -> Calibration:

@@ -9,7 +9,7 @@ import torch
 
 from uqno.conformal import Calibration, checks
 from uqno.conformal.guarantees import Fraction, Guarantee
-from uqno.model.inputs import batches, fingerprint
+from uqno.model.inputs import batches
 from uqno.operators.padding import unpadded
 from uqno.training import pointwise_error
 from uqno.types import Array, Sample, Samples, Share
@@ -108,36 +108,6 @@ def scored(
                 raise ValueError("weights=True, but a sample has no field 'weights': add it")
             weights = sample["weights"].flatten().cpu().numpy() if weighted else None
             yield Scored(sample, e.flatten().numpy(), E.flatten().numpy(), weights)
-
-
-def unless_seen(
-    functions: Iterable[Scored], seen: frozenset[str]
-) -> Iterator[tuple[Array, Array, Array | None]]:
-    """(error, uncertainty, weights) of each function.
-
-    Args:
-        functions: what `scored` yields.
-        seen: the fingerprints of the functions that were trained on.
-        number: how many functions there are, for the message.
-
-    Yields:
-        Arrays (points,), and None for the weights where there are none.
-
-    Raises:
-        ValueError: at the end, if some functions were used in training; it names them.
-    """
-    leaked, number = [], 0
-    for i, one in enumerate(functions):
-        number = i + 1
-        if fingerprint(one.sample) in seen:
-            leaked.append(i)
-        yield one.error, one.uncertainty, one.weights
-    if leaked:
-        raise ValueError(
-            f"{len(leaked)} of {number} calibration functions were used in training "
-            f"(indices {leaked[:10]}{' …' if len(leaked) > 10 else ''}): the guarantee needs "
-            "functions that the model has not seen; leave these out"
-        )
 
 
 def unless_tied(

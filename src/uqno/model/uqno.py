@@ -22,6 +22,7 @@ from torch.utils.data import Subset
 from uqno.band import Band
 from uqno.conformal import Calibration, FunctionStream, calibrate_all, checks
 from uqno.conformal.guarantees import Guarantee
+from uqno.conformal.repeats import choice
 from uqno.data.conversion import Form, as_tensors
 from uqno.data.fields import Names
 from uqno.data.sources import as_samples, as_stream, size_of
@@ -30,11 +31,11 @@ from uqno.model.answer import band_of, on_grid, triangles_of
 from uqno.model.base import as_base, checked_members, is_trained
 from uqno.model.files import ModelParts
 from uqno.model.folds import as_crossfits, out_of_fold, residuals_of, train_folds
+from uqno.model.history import Past
 from uqno.model.inputs import (
     Places,
     as_batch,
     as_calibrated,
-    fingerprint,
     is_surface,
     own_scales,
     places,
@@ -48,9 +49,9 @@ from uqno.model.scoring import (
     predicted,
     predicted_in_parts,
     scored,
-    unless_seen,
     unless_tied,
 )
+from uqno.model.seen import Seen, Watch
 from uqno.operators.symmetry import Symmetry, augmentation
 from uqno.training import CrossFit, RelativeL2, fit
 from uqno.types import Array, Sample
@@ -100,7 +101,7 @@ class UQNO:
         self.members = checked_members(members, self.trained)
         self.fitted = False
         self.calibrations: tuple[Calibration, ...] = ()
-        self.seen: frozenset[str] = frozenset()
+        self.seen, self.history = Seen(), tuple[Past, ...]()
         self.dimensions: int | None = None
         self.surfaces = False
         self.probe: tie.Probe | None = None
@@ -143,7 +144,7 @@ class UQNO:
         train = as_samples(train, inputs, outputs, form=self.base.operator.form)
         if not len(train):
             raise ValueError("there are no functions to train on: `train` is empty")
-        seen = [fingerprint(train[i]) for i in range(len(train))]
+        fingerprints, seen = Seen.of(train, self.base)
         self.dimensions = train[0]["a"].ndim - 1 if "a" in train[0] else None
         self.surfaces = is_surface(self.base.operator, train[0])
 
@@ -160,10 +161,10 @@ class UQNO:
         if self.members > 1 and crossfit is None:
             raise ValueError(f"members = {self.members} needs crossfit=2 or more folds, not None")
         if folder is not None:
-            refuse_other_functions(folder, seen, resume)
+            refuse_other_functions(folder, fingerprints, resume)
         # From here on weights change: a fit that fails leaves no calibration of other weights.
         self.fitted, self.calibrations, self.probe = False, (), None
-        self.seen |= frozenset(seen)  # with those of earlier fits: Ĝ stays as these left it
+        self.seen |= seen  # with those of earlier fits: Ĝ stays as these left it
         if self.folds:
             residuals = out_of_fold(self.base, train, self.folds)
         elif self.trained:
@@ -200,6 +201,7 @@ class UQNO:
         inputs: Names = None,
         outputs: Names = None,
         batch_size: int = 16,
+        repeated: str = "refuse",
     ) -> Calibration | tuple[Calibration, ...]:
         """λ̂ from held-out functions, each read once, scored and forgotten.
 
@@ -213,18 +215,21 @@ class UQNO:
             weights: measure coverage by the samples' `weights` instead of by points.
             guarantee: another guarantee, or several, instead of these.
             batch_size: functions that are predicted together.
+            repeated: "refuse" functions whose input is that of another, or "allow" them if each was
+                drawn anew; the guarantee then tells.
 
         Returns:
             The calibration, or a tuple of them where several were asked for.
 
         Raises:
             InfeasibleError: no finite λ̂ carries the guarantee; the message says what would.
-            ValueError: some of the functions were used in training; the model answers differently
-                when it is asked twice; or points are promised to be random that an operator takes
-                as its input, so that its answers depend on them.
+            ValueError: functions were used in training or repeat others, or are copies of such;
+                the model answers differently when it is asked twice; or points are promised to be
+                random that an operator takes as its input, so that its answers depend on them.
         """
         self._need_fit("calibrate")
         data = as_stream(data, inputs, outputs, form=self._form)
+        watch = Watch(self.seen, self.base, data, choice(repeated))
         if (size := size_of(data)) is not None:
             checks.functions(size)
         if guarantee is None:
@@ -237,10 +242,11 @@ class UQNO:
         if any(rule.needs_independent_points for rule in rules):
             functions = unless_tied(functions, self.base, self.uncertainty)
         probe = tie.Probe()
-        watched = unless_seen(probe.watch(functions, self.base, self.uncertainty), self.seen)
-        calibrations = calibrate_all(FunctionStream(watched, weighted=weights), None, rules)
+        watched = watch.over(probe.watch(functions, self.base, self.uncertainty))
+        stream = FunctionStream(watched, weighted=weights)
+        made = calibrate_all(stream, None, rules, repeated=repeated)
         self._glance = tie.Glance.of(self.base, self.uncertainty)
-        self.calibrations = tuple(replace(one, model=self._glance.digest) for one in calibrations)
+        self.calibrations, self.history = watch.told(made, self.history, self._glance.digest)
         self.probe = probe if tie.needs_probe(self.base, self.uncertainty) else None
         return self.calibrations if several else self.calibrations[0]
 
@@ -336,6 +342,7 @@ class UQNO:
             self.base.deviation,
             self.surfaces,
             self.probe,
+            self.history,
         )
         files.save(Path(folder), saved)
 
@@ -369,6 +376,7 @@ class UQNO:
         model.fitted, model.calibrations = True, saved.calibrations
         model.seen, model.dimensions = saved.seen, saved.dimensions
         model.surfaces, model.probe = saved.surfaces, saved.probe
+        model.history = saved.history
         for calibration in model.calibrations:
             model._check_tie(calibration)
         return model
