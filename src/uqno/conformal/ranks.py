@@ -94,13 +94,17 @@ def function_rank_iid(k: int, n: int, m: int, request: Request) -> int | None:
     slack = Fraction(relative_slack(m))
     if confidence is not None:
         return function_rank(n, level * (1 - slack), confidence)
-    # The float level may sit on the wrong side of an integer: try the larger number of allowed
-    # misses first, and ask the exact tail: ℓ ≤ (n + 1) δ (1 − β)  ⇔  β ≤ 1 − ℓ / ((n + 1) δ).
-    most = floor((n + 1) * level * (1 + slack))
+    # The float level may sit on the wrong side of an integer: between the numbers of misses that it
+    # surely allows and surely forbids, ask the exact tail: ℓ ≤ (n + 1) δ (1 − β)  ⇔
+    # β ≤ 1 − ℓ / ((n + 1) δ), which holds up to some ℓ.
     sure = floor((n + 1) * level * (1 - slack))
-    for misses in range(most, sure, -1):
+    forbidden = floor((n + 1) * level * (1 + slack)) + 1
+    while forbidden - sure > 1:
+        misses = (sure + forbidden) // 2
         if tail_at_most(k, m, 1 - alpha, 1 - misses / ((n + 1) * delta)):
-            return n + 1 - misses
+            sure = misses
+        else:
+            forbidden = misses
     return n + 1 - sure if sure >= 1 else None
 
 
