@@ -50,8 +50,8 @@ class Tally:
     kind: str
     outcomes: Counter[str] = field(default_factory=Counter)
     of: Counter[str] = field(default_factory=Counter)
-    failures: dict[str, list[int]] = field(default_factory=dict)
-    """{what and where: the numbers of the cases}."""
+    failures: dict[str, tuple[str, list[int]]] = field(default_factory=dict)
+    """{what and where: (what the first said, the numbers of the cases)}."""
     slowest: float = 0.0
 
     @property
@@ -62,8 +62,8 @@ class Tally:
         outcomes = ", ".join(f"{n} {what}" for what, n in sorted(self.outcomes.items()))
         yield f"{self.kind}: {self.cases} cases ({outcomes}); slowest {self.slowest:.1f} s"
         yield "  of " + ", ".join(f"{name} {n}" for name, n in sorted(self.of.items()))
-        for what, numbers in sorted(self.failures.items()):
-            yield f"  FAILED {len(numbers)}, first --first {numbers[0]}: {what}"
+        for what, (said, numbers) in sorted(self.failures.items()):
+            yield f"  FAILED {len(numbers)}, --first {numbers[0]}: {what}: {said}"
 
 
 Case = tuple[str, Callable[[], object]]
@@ -140,7 +140,9 @@ def run(
             tally.outcomes[outcome] += 1
             continue
         tally.outcomes["failed"] += 1
-        tally.failures.setdefault(f"({name}) {outcome}", []).append(number)
+        place, _, said = outcome.partition(": ")
+        key = f"({name.split(':')[0]}) {place}"
+        tally.failures.setdefault(key, (said, []))[1].append(number)
     return tally
 
 
@@ -161,5 +163,4 @@ def _said(why: BaseException) -> str:
     frames = traceback.extract_tb(why.__traceback__)
     ours = [f for f in frames if f.filename.startswith(SOURCE)] or frames
     place = f"{Path(ours[-1].filename).name}:{ours[-1].lineno} {ours[-1].name}"
-    said = re.sub(r"[0-9]+", "N", " ".join(str(why).split()))[:120]
-    return f"{type(why).__name__} at {place}: {said}"
+    return f"{type(why).__name__} at {place}: {' '.join(str(why).split())[:120]}"

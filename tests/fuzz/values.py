@@ -25,7 +25,7 @@ class Long:
     """Claims more functions than it has."""
 
     def __len__(self) -> int:
-        return 10**15
+        return 10**6
 
     def __getitem__(self, i: int) -> Any:
         raise IndexError(i)

@@ -17,6 +17,7 @@ from uqno.conformal.guarantees.contract import (
     Facts,
     Guarantee,
     guarantee_of,
+    require_guarantee,
 )
 from uqno.conformal.guarantees.fraction import Fraction
 from uqno.conformal.planning import Plan, plan_for
@@ -219,8 +220,10 @@ def calibrate_all(
         error, uncertainty, weights: as in `calibrate`.
         guarantees: at least one.
     """
-    asked = tuple(guarantees)
+    asked = tuple(checks.elements("guarantees", guarantees, "a sequence of guarantees"))
     checks.some_guarantees(asked)
+    for rule in asked:
+        require_guarantee(rule)
     source = _Source(error, uncertainty, weights)
     collectors = _collected(source, [rule.collector(source.facts) for rule in asked])
     return tuple(
@@ -244,8 +247,7 @@ def calibrate_splits(
     Returns:
         The scales; ∞ where no finite one carries the guarantee.
     """
-    index = np.asarray(splits, dtype=np.int64)
-    checks.calibration_sets(index)
+    index = checks.calibration_sets(splits)
     source = _Source(error, uncertainty, weights)
     sizes = source.facts.sizes
     alike = sizes is not None and len(set(sizes)) == 1
@@ -270,6 +272,7 @@ def _asked(guarantee: Guarantee | None, alpha: Any, delta: Any, **more: Any) -> 
         return Fraction(alpha, delta, **more)
     if alpha is not None or delta is not None:
         raise ValueError("give either alpha and delta or guarantee=, which has its own levels")
+    require_guarantee(guarantee)
     return guarantee
 
 

@@ -372,12 +372,22 @@ def tightest(pairs: Sequence[Ranks], points: int, training: Iterable[Any], n: in
     pairs: from `frontier`; training: one array of ratios a function; n: calibration functions.
     Never pass calibration or test functions: the choice must not depend on them.
     """
+    pairs = checks.elements("pairs", pairs, "pairs from uqno.conformal.frontier")
     if not pairs:
         raise ValueError("no pairs to choose from: the frontier is empty, see uqno.plan")
-    levels = np.array([p.point for p in pairs]) / points
-    scores = np.array([np.quantile(np.ravel(r), levels, method="inverted_cdf") for r in training])
-    checks.functions(len(scores))
-    checks.finite_error("the training ratios", scores)
+    for pair in pairs:
+        checks.own_ranks(pair)
+    m, n = checks.count("points", points), checks.count("n", n)
+    levels = np.array([p.point for p in pairs]) / m
     place = np.array([p.function for p in pairs]) / (n + 1)
+    if levels.max() > 1 or place.max() > 1:
+        raise ValueError(f"the pairs are of more than {m} points or {n} functions: give theirs")
+    each = checks.elements("training", training, "one array of ratios for each function")
+    ratios = [checks.real("training", f"function {i}", r).ravel() for i, r in enumerate(each)]
+    checks.functions(len(ratios))
+    for i, r in enumerate(ratios):
+        checks.shapes(f"training function {i}", r.shape, r.shape)
+        checks.finite_error(f"training function {i}", r)
+    scores = np.array([np.quantile(r, levels, method="inverted_cdf") for r in ratios])
     expected = [np.quantile(s, x) for s, x in zip(scores.T, place, strict=True)]
     return pairs[int(np.argmin(expected))]

@@ -78,6 +78,7 @@ def batches(
     Yields:
         The samples of a batch, and their fields with a leading batch axis.
     """
+    size = checks.count("batch_size", size)
     held: list[Sample] = []
     for sample in each(data):
         if held and (len(held) == size or sample["u"].shape != held[0]["u"].shape):

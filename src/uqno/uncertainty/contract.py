@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from uqno.conformal import checks
 from uqno.operators import Operator, Symmetry
 from uqno.operators.base import register
 from uqno.operators.symmetry import averaged
@@ -51,6 +52,15 @@ class Base:
     features: tuple[Feature, ...] = ()
     deviation: bool = True
     others: tuple[Operator, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, kind in (("symmetries", Symmetry), ("features", Callable)):
+            given = checks.elements(name, getattr(self, name), "a sequence")
+            if not all(isinstance(one, kind) for one in given):
+                what = "symmetries of uqno.operators" if name == "symmetries" else "callables"
+                raise ValueError(f"{name} = {checks.shown(given)} must be {what}")
+            object.__setattr__(self, name, tuple(given))  # frozen for everyone else
+        checks.yes_or_no("deviation", self.deviation)
 
     @property
     def operators(self) -> tuple[Operator, ...]:
