@@ -120,6 +120,12 @@ def as_batch(
             inputs = {**inputs, "a": inputs["a"][None]}
         if "a" not in a or inputs["a"].ndim == _of_grids(dimensions) + 1:
             return base.batch([inputs]), True
+        if len({field.shape[:1] for field in inputs.values()}) != 1:
+            sizes = {name: tuple(field.shape) for name, field in inputs.items()}
+            raise ValueError(
+                f"the fields of several functions have the shapes {sizes}: expected one leading "
+                "axis of functions in all of them"
+            )
         return {name: field.to(base.operator.device) for name, field in inputs.items()}, False
     if isinstance(a, Tensor) and a.is_complex():
         a = a.numpy(force=True)  # to be refused like an array
