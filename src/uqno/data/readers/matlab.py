@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from uqno.data.readers.contract import Reader
+from uqno.data.readers.matlab_layout import numeric_names
 from uqno.data.variables import Content, Variable
 from uqno.types import Array
 
@@ -42,7 +43,8 @@ def read_matlab(path: str | os.PathLike[str]) -> dict[str, Any]:
     import scipy.io
 
     try:
-        content = scipy.io.loadmat(path)
+        names = numeric_names(Path(path))
+        content = {} if names == [] else scipy.io.loadmat(path, variable_names=names)
     except Exception as why:  # a foreign file fails in many ways
         raise ValueError(f"{path} is not a MATLAB file: {why}") from why
     arrays = {name: x for name, x in content.items() if isinstance(x, np.ndarray)}

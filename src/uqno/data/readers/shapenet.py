@@ -133,7 +133,7 @@ def _read_car(folder: Path) -> tuple[Surface, NDArray[np.float32]]:
     try:
         with file.open("rb") as opened:
             raw = np.lib.format.read_array(opened, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as why:
+    except Exception as why:  # NumPy fails in many ways on a damaged head
         raise ValueError(f"{file} cannot be read: {why}") from None
     if raw.dtype.kind not in "fiu":
         raise ValueError(f"{file}: expected real numbers, got {raw.dtype}")
