@@ -18,7 +18,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -90,6 +90,7 @@ def limits(budget: int = BUDGET) -> Iterator[None]:
     signals = (signal.SIGPROF, signal.SIGALRM)
     for number in signals:
         signal.signal(number, stop)
+    sys.unraisablehook = lambda *of: None  # libraries throw objects away that are half made
     resource.setrlimit(resource.RLIMIT_AS, (used + budget, before[1]))
     try:
         yield
@@ -115,25 +116,28 @@ def timer() -> Iterator[None]:
 def run(
     kind: str,
     make: Callable[[np.random.Generator], Case],
-    cases: int,
+    cases: Iterable[int],
     seed: int,
     minutes: float,
-    first: int = 0,
+    at: Path | None = None,
 ) -> Tally:
     """So many cases of one kind, or as many as there is time for.
 
     Args:
         kind: its name, which seeds it with `seed` and the number of the case.
         make: draws a case.
-        cases: how many; first: the number of the first.
+        cases: their numbers.
         seed: of all of them.
         minutes: after which none is begun.
+        at: a file that always says which case is being run, should the process die of it.
     """
     tally = Tally(kind)
     ends = time.monotonic() + 60 * minutes
-    for number in range(first, first + cases):
+    for number in cases:
         if time.monotonic() > ends:
             break
+        if at is not None:
+            at.write_text(str(number))
         name, call = make(np.random.default_rng([seed, *kind.encode(), number]))
         began = time.process_time()
         outcome = _outcome(call)
@@ -149,19 +153,9 @@ def run(
     return tally
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without what libraries say of objects that are thrown away half made."""
-    before, sys.unraisablehook = sys.unraisablehook, lambda *of: None
-    try:
-        yield
-    finally:
-        sys.unraisablehook = before
-
-
 def _outcome(call: Callable[[], object]) -> str:
     try:
-        with timer(), warnings.catch_warnings(), _quiet():
+        with timer(), warnings.catch_warnings():
             warnings.simplefilter("error")
             call()
     except (Exception, TooSlowError, SystemExit) as why:

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from zarr.codecs import Crc32cCodec, ZstdCodec
 from zarr.storage import MemoryStore
 
+from uqno.conformal import checks
 from uqno.data.samples import GridSamples
 from uqno.storage import DamagedError, set_aside, write_bytes, write_folder
 from uqno.types import Floats, Integers
@@ -129,13 +130,15 @@ class FunctionStore:
         missing = {"recipe", "count", "chunk", "resolutions"} - set(attributes)
         if missing:
             raise ValueError(f"{path} lacks the attributes {sorted(missing)}: generate it anew")
+        try:
+            count, chunk = (checks.count(n, attributes[n]) for n in ("count", "chunk"))
+            given = checks.elements("resolutions", attributes["resolutions"], "whole numbers")
+            resolutions = tuple(checks.count("a resolution", n) for n in given)
+        except ValueError as why:
+            raise ValueError(f"{path} is damaged: {why}; generate it anew") from None
+        recipe = attributes["recipe"]
         return FunctionStore(
-            path,
-            group,
-            recipe=attributes["recipe"],
-            count=attributes["count"],
-            chunk=attributes["chunk"],
-            resolutions=tuple(attributes["resolutions"]),
+            path, group, recipe=recipe, count=count, chunk=chunk, resolutions=resolutions
         )
 
     def _check_files(self) -> None:
@@ -203,7 +206,7 @@ class FunctionStore:
     def _array(self, name: str) -> zarr.Array[Any]:
         try:
             array = self.group[name]
-        except (KeyError, ValueError):
+        except KeyError:
             raise
         except Exception as why:  # whatever zarr says of a damaged file
             raise DamagedError(f"{self.path}: {name} is damaged ({why})") from why
