@@ -80,7 +80,7 @@ def test_the_log_of_a_run_lies_in_its_folder_or_where_it_can(tmp_path, monkeypat
     assert "could not be written" in capsys.readouterr().err.splitlines()[-1]
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "latin1", "utf8", "utf16"])
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf16"])
 def test_output_in_any_encoding(encoding, tmp_path):
     write_example(tmp_path / "αβ漢.npz", functions=60, points=20)
     for arguments in (
@@ -93,7 +93,7 @@ def test_output_in_any_encoding(encoding, tmp_path):
         code, out, err = uqno(*arguments, cwd=tmp_path, encoding=encoding)
         assert code == (2 if "漢漢.npz" in arguments else 0), err
         assert "codec" not in err
-        assert "--json" not in arguments or "2.2" in json.loads(out)["words"]
+        assert "--json" not in arguments or "at least 90 %" in json.loads(out)["words"]
     assert (tmp_path / "漢.json").is_file()
 
 
@@ -183,7 +183,9 @@ def test_a_finished_run_on_a_disk_that_cannot_be_written_shows_its_results(
 def test_results_are_on_disk_before_anything_is_shown(finished, monkeypatch, capsys):
     written = []
     monkeypatch.setattr(page, "make_report", lambda *a, **k: written.append("report"))
-    monkeypatch.setattr(run, "show_results", lambda *a: written.append(sorted(os.listdir(finished))))
+    monkeypatch.setattr(
+        run, "show_results", lambda *a: written.append(sorted(os.listdir(finished)))
+    )
     assert main(monkeypatch, *command(finished)) == 0
     assert written[0] == "report"
     assert "table.md" in written[1]

@@ -1,4 +1,4 @@
-"""Cases of the Python interface: calibrations against the definitions, everything with bad values."""
+"""Cases of the Python interface: calibrations against the definitions, all with bad values."""
 
 from __future__ import annotations
 

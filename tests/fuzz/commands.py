@@ -30,7 +30,7 @@ WORDS = (
 )  # fmt: skip
 FILES = ("seeds/a.npz", "seeds/held.npz", "seeds/held.nc", "seeds/held.zarr", "seeds/store.zarr",
          "seeds/model", "seeds/points.csv", "seeds/calibration.json", "seeds/run", "damaged.npz",
-         "seeds/a.h5", "seeds/a.mat", "seeds/a.pt", "seeds/profile", "seeds", "spoiled")  # fmt: skip
+         "seeds/a.h5", "seeds/a.mat", "seeds/a.pt", "seeds", "spoiled")  # fmt: skip
 COMMANDS: tuple[tuple[str, ...], ...] = (
     ("plan", "--alpha", "0.1", "--delta", "0.02", "--functions", "500", "--points", "1849",
      "--sampling", "iid", "--confidence", "0.9"),

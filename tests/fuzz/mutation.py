@@ -81,7 +81,18 @@ def _word(rng: Rng, content: bytes) -> bytes:
     return content[:first] + WORDS[rng.integers(len(WORDS))] + content[last:]
 
 
-ONE = (_flipped, _head_flipped, _tail_flipped, _set, _truncated, _without, _twice, _with, _word, _word)
+ONE = (
+    _flipped,
+    _head_flipped,
+    _tail_flipped,
+    _set,
+    _truncated,
+    _without,
+    _twice,
+    _with,
+    _word,
+    _word,
+)
 
 
 def mutated_json(rng: Rng, content: bytes) -> bytes:

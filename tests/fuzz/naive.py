@@ -28,7 +28,9 @@ def weighted_score(r: list[float], weights: Any, alpha: Fraction) -> float:
     """The smallest λ such that the points with ratio ≤ λ have 1 − α of the weight."""
     w = [Fraction(float(x)) for x in np.ravel(weights)]
     needed = (1 - alpha) * sum(w)
-    return next(x for x in sorted(r) if sum(b for a, b in zip(r, w, strict=True) if a <= x) >= needed)
+    return next(
+        x for x in sorted(r) if sum(b for a, b in zip(r, w, strict=True) if a <= x) >= needed
+    )
 
 
 def check(found: Any, functions: list[tuple[Any, Any, Any]], asked: dict[str, Any]) -> None:

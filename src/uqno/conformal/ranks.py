@@ -390,4 +390,5 @@ def tightest(pairs: Sequence[Ranks], points: int, training: Iterable[Any], n: in
         checks.finite_error(f"training function {i}", r)
     scores = np.array([np.quantile(r, levels, method="inverted_cdf") for r in ratios])
     expected = [np.quantile(s, x) for s, x in zip(scores.T, place, strict=True)]
-    return pairs[int(np.argmin(expected))]
+    best: Ranks = pairs[int(np.argmin(expected))]
+    return best

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from os import PathLike
+
 import numpy as np
 
 from uqno.data.fields import FieldSamples, Names, select

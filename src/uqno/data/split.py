@@ -59,12 +59,12 @@ class Split:
         missing = {"functions", "seed", *ROLES} - set(record)
         if missing:
             raise ValueError(f"the record of a split lacks {sorted(missing)}")
-        numbers = {n: checks.count(n, record[n], least=0) for n in ("functions", "seed")}
+        functions, seed = (checks.count(n, record[n], least=0) for n in ("functions", "seed"))
         roles = {}
         for role in ROLES:
             indices = checks.elements(role, record[role], "a list of the indices of functions")
             roles[role] = tuple(checks.count(f"an index in {role}", i, least=0) for i in indices)
-        return Split(**numbers, **roles)
+        return Split(functions, seed, **roles)
 
 
 def split_functions(

@@ -27,7 +27,9 @@ class Surface:
         if points.ndim != 2 or points.shape[1] != 3:
             raise ValueError(f"points of a surface have shape {points.shape}, expected (n, 3)")
         if triangles.ndim != 2 or triangles.shape[1] != 3:
-            raise ValueError(f"triangles of a surface have shape {triangles.shape}, expected (t, 3)")
+            raise ValueError(
+                f"triangles of a surface have shape {triangles.shape}, expected (t, 3)"
+            )
         if triangles.size and not 0 <= triangles.min() <= triangles.max() < len(points):
             raise ValueError(
                 f"triangles name points {triangles.min()} … {triangles.max()}, expected 0 … "

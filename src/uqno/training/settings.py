@@ -82,13 +82,13 @@ class FitSettings:
         return plain | {f"shape of {name}": shape for name, shape in shapes.items()}
 
 
-def _whole(name: str, value: object, least: int = 1) -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < least:
+def _whole(name: str, value: Any, least: int = 1) -> None:
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {shown(value)}")
 
 
 def _within(
-    name: str, value: float, low: float, high: float, remedy: str, above: bool = False
+    name: str, value: Any, low: float, high: float, remedy: str, above: bool = False
 ) -> None:
     if not isinstance(value, Real):
         raise ValueError(f"{name} must be a number, got {shown(value)}: {remedy}")
