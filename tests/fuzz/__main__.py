@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz`: see `make fuzz`. Each kind runs in a process of its own, which may die."""
+"""`python -m tests.fuzz`: see `make fuzz`. Each kind runs in its own process, which may die."""
 
 from __future__ import annotations
 

@@ -333,7 +333,7 @@ class UQNO:
             self.base.operator,
             self.base.others,
             self.uncertainty,
-            self.base.symmetries,
+            tuple(self.base.symmetries),
             self.calibrations,
             self.seen,
             self.dimensions,

@@ -90,9 +90,10 @@ def _whole(name: str, value: Any, least: int = 1) -> None:
 def _within(
     name: str, value: Any, low: float, high: float, remedy: str, above: bool = False
 ) -> None:
-    if not isinstance(value, Real):
+    number: Any = value if isinstance(value, Real) else None
+    if number is None:
         raise ValueError(f"{name} must be a number, got {shown(value)}: {remedy}")
-    if not (low < value if above else low <= value) or not value < high:
+    if not (low < number if above else low <= number) or not number < high:
         sign = "<" if above else "≤"
         raise ValueError(f"{name} = {value} is outside {low} {sign} {name} < {high}: {remedy}")
 
