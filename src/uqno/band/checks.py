@@ -181,7 +181,8 @@ def triangles_of(given: Any, coordinates: Coordinates) -> NDArray[np.integer[Any
     Raises:
         ValueError: it is no such array, or the points are those of a grid or a line.
     """
-    faces = checks.whole("triangles", "the band", given)
+    checks.real("triangles", "the band", given)
+    faces = np.asarray(given)
     if isinstance(coordinates, tuple) or coordinates.shape[-1] == 1:
         raise ValueError(
             "triangles go with scattered points (points, d), d = 2 or 3: leave them out on a grid "

@@ -387,7 +387,7 @@ def tightest(pairs: Sequence[Ranks], points: int, training: Iterable[Any], n: in
     checks.functions(len(ratios))
     for i, r in enumerate(ratios):
         checks.shapes(f"training function {i}", r.shape, r.shape)
-        checks.finite_error(f"training function {i}", r)
+        checks.finite_error("the training ratios", r)
     scores = np.array([np.quantile(r, levels, method="inverted_cdf") for r in ratios])
     expected = [np.quantile(s, x) for s, x in zip(scores.T, place, strict=True)]
     best: Ranks = pairs[int(np.argmin(expected))]

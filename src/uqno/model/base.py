@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral
 
 from torch import Tensor
 
@@ -36,10 +37,11 @@ def as_uncertainty(given: Uncertainty | None) -> Uncertainty:
 
 def checked_members(members: int, trained: bool) -> int:
     """The number of operators that a fit trains, if there can be so many."""
-    if checks.count("members", members) > 1 and trained:
+    whole = isinstance(members, Integral) and not isinstance(members, bool)
+    if not whole or members < 1 or (members > 1 and trained):
         raise ValueError(
-            f"members = {members} must be 1 for a base that is trained: give "
-            "several by UQNO([crossfit(...), crossfit(..., seed=1), ...])"
+            f"members = {checks.shown(members)} must be at least 1, and 1 for a base that is "
+            "trained: give several by UQNO([crossfit(...), crossfit(..., seed=1), ...])"
         )
     return members
 
