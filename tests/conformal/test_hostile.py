@@ -26,7 +26,7 @@ class Refuses:
 
 def deep():
     inner = []
-    for _ in range(100_000):
+    for _ in range(5_000):
         inner = [inner]
     return inner
 

@@ -190,7 +190,9 @@ def named_arrays(values: Any) -> dict[str, NDArray[np.float64]]:
 
 
 def holds_weights(values: Any, shape: tuple[int, ...] | None) -> None:
-    if shape == () or (shape is None and not hasattr(values, "__iter__")):
+    if () in (shape, getattr(values, "shape", None)) or (
+        shape is None and not hasattr(values, "__iter__")
+    ):
         raise ValueError(
             f"weights must be one number a point, got {shown(values)}: an array (points) for all "
             "functions, or one a function"

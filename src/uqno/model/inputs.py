@@ -120,7 +120,8 @@ def as_batch(
             inputs = {**inputs, "a": inputs["a"][None]}
         if "a" not in a or inputs["a"].ndim == _of_grids(dimensions) + 1:
             return base.batch([inputs]), True
-        if len({field.shape[:1] for field in inputs.values()}) != 1:
+        leading = {tuple(field.shape[:1]) for field in inputs.values()}
+        if len(leading) != 1 or () in leading:
             sizes = {name: tuple(field.shape) for name, field in inputs.items()}
             raise ValueError(
                 f"the fields of several functions have the shapes {sizes}: expected one leading "
