@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -21,6 +23,7 @@ from uqno.cli.inspection import inspect
 from uqno.cli.output import is_gone, make_writable, to_nowhere
 from uqno.cli.run import run_app
 from uqno.cli.terminal import help_if_alone, out, print_table, progress_bar
+from uqno.stopping import Listener, listening
 
 app = typer.Typer(
     help="Calibrated uncertainty over whole functions for neural operators.",
@@ -270,16 +273,32 @@ def report(
 
 
 def main() -> None:
-    """Run; what the user can mend is said in one line on stderr, with exit code 2."""
+    """Run; what the user can mend is said in one line on stderr, with exit code 2.
+
+    Stopped by a signal, it says so in one line, with exit code 128 and the signal's number. A fault
+    of ours is one line too, with exit code 1 and a log.
+    """
     make_writable()
-    try:
-        code = app(standalone_mode=False)
-        if code == 130:  # typer's answer to Ctrl-C
-            fail("stopped", 130)
-    except (typer.Abort, KeyboardInterrupt):
-        fail("stopped", 130)
-    except Exception as why:
-        fail_by(why)
+    with listening(_leave) as listener:
+        try:
+            code = app(standalone_mode=False)
+            if code == 130:  # typer's answer to Ctrl-C
+                raise KeyboardInterrupt
+        except (typer.Abort, KeyboardInterrupt):
+            fail(str(listener), listener.code)
+        except Exception as why:
+            if listener.by is not None:  # an error on the way out
+                fail(str(listener), listener.code)
+            fail_by(why)
     if is_gone(sys.stdout):
         to_nowhere(sys.stdout)
     sys.exit(code or 0)
+
+
+def _leave(listener: Listener) -> NoReturn:
+    """Fail without an exception."""
+    try:
+        Console(stderr=True).show_cursor(True)  # which a progress bar hides
+        fail(str(listener), listener.code)
+    finally:
+        os._exit(listener.code)

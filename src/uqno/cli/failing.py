@@ -32,7 +32,7 @@ def note(message: str) -> None:
     """One line on standard error that is no end."""
     if sys.stderr is not None:
         with suppress(OSError):
-            print(f"uqno: {' '.join(message.split())}", file=sys.stderr)
+            print(f"uqno: {' '.join(message.split())}", file=sys.stderr, flush=True)
 
 
 def fail(message: str, code: int) -> NoReturn:

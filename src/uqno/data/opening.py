@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from os import PathLike
 
-import numpy as np
-
 from uqno.data.fields import FieldSamples, Names, select
 
 # Defined, so they are known; a layout after the format that it is written in.
@@ -20,7 +18,7 @@ from uqno.data.readers import (  # noqa: F401
     the_well,
 )
 from uqno.data.readers.contract import open_content
-from uqno.data.variables import Content
+from uqno.data.variables import Content, read_whole
 from uqno.storage import as_path
 from uqno.types import Array
 
@@ -84,4 +82,4 @@ def fields_of(path: str | PathLike[str], name: str) -> dict[str, Array] | None:
     content = open_content(as_path(path))
     if name not in content.variables:
         return None
-    return {one: np.asarray(v.values[...]) for one, v in content.variables.items()}
+    return {one: read_whole(v.values, f"{path}: {one}") for one, v in content.variables.items()}

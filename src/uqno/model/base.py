@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral
+from typing import Any
 
 from torch import Tensor
 
@@ -35,7 +36,7 @@ def as_uncertainty(given: Uncertainty | None) -> Uncertainty:
     return Quantile() if given is None else given
 
 
-def checked_members(members: int, trained: bool) -> int:
+def checked_members(members: Any, trained: bool) -> int:
     """The number of operators that a fit trains, if there can be so many."""
     whole = isinstance(members, Integral) and not isinstance(members, bool)
     if not whole or members < 1 or (members > 1 and trained):
@@ -43,7 +44,7 @@ def checked_members(members: int, trained: bool) -> int:
             f"members = {checks.shown(members)} must be at least 1, and 1 for a base that is "
             "trained: give several by UQNO([crossfit(...), crossfit(..., seed=1), ...])"
         )
-    return members
+    return int(members)
 
 
 def is_trained(base: Callable[..., Tensor], operator: Operator) -> bool:

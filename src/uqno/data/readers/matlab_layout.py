@@ -33,6 +33,13 @@ def numeric_names(path: Path) -> list[str] | None:
     Raises:
         ValueError: the file is not laid out as it says.
     """
+    try:
+        return _names(path)
+    except ValueError as why:
+        raise ValueError(f"{path} is not a MATLAB file, or damaged: {why}") from None
+
+
+def _names(path: Path) -> list[str] | None:
     size = path.stat().st_size
     with path.open("rb") as file:
         head = file.read(HEADER)
@@ -43,7 +50,7 @@ def numeric_names(path: Path) -> list[str] | None:
         while place < size:
             kind, length, start = _tag(file.read(8), order)
             if start != 8 or kind not in (MATRIX, COMPRESSED) or place + 8 + length > size:
-                raise ValueError(f"{path} is cut short or damaged: an element at byte {place}")
+                raise ValueError(f"it is cut short at the element that begins at byte {place}")
             begins, inside = _content(file, kind, length, order)
             name = _checked(begins, inside, order)
             if name is not None:
