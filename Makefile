@@ -3,7 +3,8 @@
 # make mutants   whether the tests of src/uqno/conformal notice changes made to it (an hour)
 # make hashes    requirements*.txt anew, after a change of pyproject.toml or constraints.txt
 # make results   copy what is kept of finished runs (runs/TASK-standard-seed-N) to results/
-.PHONY: run test mutants lint bench results constraints hashes clean
+# make fuzz   hostile arguments, commands and files against the documented errors (half an hour)
+.PHONY: run test fuzz mutants lint bench results constraints hashes clean
 .DELETE_ON_ERROR:
 PYTHON ?= python3
 BIN := .venv/bin
@@ -28,6 +29,9 @@ test: lint
 	$(BIN)/coverage report
 	@echo 'Lines and branches of src/uqno/conformal, all of which must be tested:'
 	$(BIN)/coverage report --include='src/uqno/conformal/*' --fail-under=100
+
+fuzz: .venv/installed-dev
+	$(BIN)/python -m tests.fuzz --cases 1 --seed 0 --minutes 60
 
 mutants: .venv/installed-dev
 	rm -rf mutants

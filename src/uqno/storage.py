@@ -359,6 +359,23 @@ def set_aside(path: str | Path) -> Path:
 # --- reading -------------------------------------------------------------------------------------
 
 
+def as_path(given: Any) -> Path:
+    """The name of a file or folder, as text or as a path.
+
+    Raises:
+        ValueError: it is something else, or holds characters that no name can have.
+    """
+    try:
+        path = Path(given)
+        os.fsencode(path)
+    except (TypeError, UnicodeError) as why:
+        what = type(given).__name__
+        raise ValueError(
+            f"expected the name of a file or folder, text or a Path, got {what}: {why}"
+        ) from None
+    return path
+
+
 def read_json(path: str | Path, remedy: str) -> dict[str, Any]:
     """The JSON object in a file.
 

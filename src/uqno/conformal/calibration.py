@@ -10,7 +10,13 @@ import numpy as np
 
 from uqno.conformal import checks
 from uqno.conformal.circumstances import Circumstances
-from uqno.conformal.guarantees.contract import Collector, Evidence, Facts, Guarantee
+from uqno.conformal.guarantees.contract import (
+    Collector,
+    Evidence,
+    Facts,
+    Guarantee,
+    require_guarantee,
+)
 from uqno.conformal.guarantees.fraction import Fraction
 from uqno.conformal.planning import Plan, plan_for
 from uqno.conformal.profile import ByArea, Profile
@@ -113,8 +119,10 @@ def calibrate_all(
         error, uncertainty, weights, repeated: as in `calibrate`.
         guarantees: at least one.
     """
-    asked = tuple(guarantees)
+    asked = tuple(checks.elements("guarantees", guarantees, "a sequence of guarantees"))
     checks.some_guarantees(asked)
+    for rule in asked:
+        require_guarantee(rule)
     refused = choice(repeated) == "refuse"
     source = _Source(error, uncertainty, weights)
     repeats = Repeats(source.stream)
@@ -143,8 +151,7 @@ def calibrate_splits(
     Returns:
         The scales; ∞ where no finite one carries the guarantee.
     """
-    index = np.asarray(splits, dtype=np.int64)
-    checks.calibration_sets(index)
+    index = checks.calibration_sets(splits)
     source = _Source(error, uncertainty, weights)
     sizes = source.facts.sizes
     alike = sizes is not None and len(set(sizes)) == 1
@@ -169,6 +176,7 @@ def _asked(guarantee: Guarantee | None, alpha: Any, delta: Any, **more: Any) -> 
         return Fraction(alpha, delta, **more)
     if alpha is not None or delta is not None:
         raise ValueError("give either alpha and delta or guarantee=, which has its own levels")
+    require_guarantee(guarantee)
     return guarantee
 
 

@@ -229,7 +229,12 @@ class FunctionStore:
             raise ValueError(f"{self.path} is cut short: it has no array {error}") from error
 
     def _array(self, name: str) -> zarr.Array[Any]:
-        array = self.group[name]
+        try:
+            array = self.group[name]
+        except KeyError:
+            raise
+        except Exception as why:  # whatever zarr says of a damaged file
+            raise DamagedError(f"{self.path}: {name} is damaged ({why})") from why
         if not isinstance(array, zarr.Array):
             raise ValueError(f"{self.path}: {name} is a group where an array was expected")
         return array

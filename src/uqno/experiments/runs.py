@@ -15,6 +15,7 @@ command: models and profiles from what they were made of, settings from their co
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -33,8 +34,10 @@ from uqno.experiments.settings import Settings
 from uqno.experiments.task import Identity, Task, task_of, task_type
 from uqno.experiments.workshop import Workshop
 from uqno.model import UQNO
-from uqno.storage import DamagedError, read_json, set_aside, write_json
+from uqno.storage import DamagedError, as_path, read_json, set_aside, write_json
 from uqno.types import Integers, Samples
+
+log = logging.getLogger(__name__)
 
 CHUNK = 50  # held-out functions that are scored in one job
 DELTAS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3)
@@ -277,7 +280,7 @@ def reopen(folder: str | Path, data: str | Path | None = None) -> Run | None:
 
     Args:
         folder: of the run.
-        data: where its functions are, if not where they were when it was run.
+        data: where its functions are, if neither in its folder nor in the task's own place.
 
     Returns:
         The run; None where its models, its functions or its task are gone.
@@ -292,7 +295,7 @@ def reopen(folder: str | Path, data: str | Path | None = None) -> Run | None:
     source = data
     if data is None:
         started = read_json(folder / "settings.json", f"remove {folder}, and run again")
-        source = (started.get("data") or {}).get("source")
+        source = _inside(folder, started)
     try:
         settings = task_type(record["task"]).settings_type.from_record(record["settings"])
         run = begin(settings, folder, source)
@@ -306,6 +309,25 @@ def reopen(folder: str | Path, data: str | Path | None = None) -> Run | None:
     files = [run.folder / "models" / name / "model.json" for name in settings.methods]
     files += [run.chunk_file(name, c) for name in settings.methods for c in run.chunks()]
     return run if there and all(file.exists() for file in files) else None
+
+
+def _inside(folder: Path, started: Mapping[str, Any]) -> Path | None:
+    """Where the functions of a run lie, if in its folder; None for the task's own place.
+
+    A run may come from anyone, so that no other path in its files is followed.
+    """
+    data = started.get("data")
+    source = data.get("source") if isinstance(data, Mapping) else None
+    if not isinstance(source, str) or not source:
+        return None
+    try:
+        path = (folder / as_path(source)).resolve()
+        if path.is_relative_to(folder.resolve()):
+            return path
+    except (ValueError, OSError):
+        pass
+    log.warning("%s is a run on %.200s: give --data to look at its functions", folder, source)
+    return None
 
 
 def now() -> str:

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from uqno.data.fields import Names
 from uqno.data.sources import as_samples, as_stream, size_of
 from uqno.model import files, tie
 from uqno.model.answer import band_of, on_grid, triangles_of
-from uqno.model.base import as_base, checked_members, is_trained
+from uqno.model.base import as_base, as_uncertainty, checked_members, is_trained
 from uqno.model.files import ModelParts
 from uqno.model.folds import as_crossfits, out_of_fold, residuals_of, train_folds
 from uqno.model.history import Past
@@ -44,8 +44,8 @@ from uqno.model.inputs import (
 from uqno.model.naming import as_inputs
 from uqno.model.scoring import (
     Level,
+    asked_guarantees,
     chosen,
-    guarantees_of,
     predicted,
     predicted_in_parts,
     scored,
@@ -53,9 +53,10 @@ from uqno.model.scoring import (
 )
 from uqno.model.seen import Seen, Watch
 from uqno.operators.symmetry import Symmetry, augmentation
+from uqno.storage import as_path
 from uqno.training import CrossFit, RelativeL2, fit
 from uqno.types import Array, Sample
-from uqno.uncertainty import Quantile, Uncertainty
+from uqno.uncertainty import Uncertainty
 from uqno.uncertainty.contract import Base, Feature, Options, Prediction
 
 log = logging.getLogger(__name__)
@@ -95,8 +96,8 @@ class UQNO:
         given: Any = self.folds[0].operator if self.folds else base
         operator = as_base(given, trained)
         others = tuple(fold.operator for fold in self.folds[1:])
-        self.base = Base(operator, tuple(symmetries), tuple(features), deviation, others)
-        self.uncertainty = uncertainty if uncertainty is not None else Quantile()
+        self.base = Base(operator, symmetries, features, deviation, others)
+        self.uncertainty = as_uncertainty(uncertainty)
         self.trained = is_trained(given, self.base.operator) if trained is None else trained
         self.members = checked_members(members, self.trained)
         self.fitted = False
@@ -140,7 +141,7 @@ class UQNO:
             resume: go on with what is in `folder`.
             training: of `uqno.training.fit`: batch_size, learning_rate, precision, progress, …
         """
-        folder = None if folder is None else Path(folder)
+        folder = None if folder is None else as_path(folder)
         train = as_samples(train, inputs, outputs, form=self.base.operator.form)
         if not len(train):
             raise ValueError("there are no functions to train on: `train` is empty")
@@ -232,12 +233,7 @@ class UQNO:
         watch = Watch(self.seen, self.base, data, choice(repeated))
         if (size := size_of(data)) is not None:
             checks.functions(size)
-        if guarantee is None:
-            rules = guarantees_of(alpha, delta, sampling, confidence)
-            several = isinstance(alpha, Iterable) or isinstance(delta, Iterable)
-        else:
-            several = isinstance(guarantee, Sequence)
-            rules = [*guarantee] if isinstance(guarantee, Sequence) else [guarantee]
+        rules, several = asked_guarantees(guarantee, alpha, delta, sampling, confidence)
         functions = scored(self.base, self.uncertainty, data, batch_size, weights)
         if any(rule.needs_independent_points for rule in rules):
             functions = unless_tied(functions, self.base, self.uncertainty)
@@ -334,7 +330,7 @@ class UQNO:
             self.base.operator,
             self.base.others,
             self.uncertainty,
-            self.base.symmetries,
+            tuple(self.base.symmetries),
             self.calibrations,
             self.seen,
             self.dimensions,
@@ -344,7 +340,7 @@ class UQNO:
             self.probe,
             self.history,
         )
-        files.save(Path(folder), saved)
+        files.save(as_path(folder), saved)
 
     @classmethod
     def load(
@@ -362,7 +358,7 @@ class UQNO:
             DamagedError: a file is missing or is not what was saved.
             ValueError: something must be passed in, or is not what was calibrated.
         """
-        saved = files.load(Path(folder), base, uncertainty, symmetries)
+        saved = files.load(as_path(folder), base, uncertainty, symmetries)
         files.check_features(folder, saved, len(features))
         model = cls(
             saved.base,

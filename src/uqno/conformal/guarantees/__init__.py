@@ -12,6 +12,7 @@ from uqno.conformal.guarantees.contract import (
     ScoreCollector,
     Solution,
     finite_scale,
+    require_guarantee,
 )
 from uqno.conformal.guarantees.fraction import Fraction
 from uqno.conformal.guarantees.nothing import Nothing
@@ -27,4 +28,5 @@ __all__ = [
     "ScoreCollector",
     "Solution",
     "finite_scale",
+    "require_guarantee",
 ]
