@@ -1,0 +1,151 @@
+"""A command is recorded once, and run again on every disk that a fault leaves of it."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+
+from tests.faults.commands import Command
+from tests.faults.disk import (
+    Disk,
+    Recording,
+    cuts,
+    damages,
+    different,
+    is_aside,
+    make,
+    recorded,
+    stops,
+    without_fsync,
+)
+
+
+@dataclass
+class Outcome:
+    """What became of a command.
+
+    Args:
+        command: its name.
+        operations: before each of which it was stopped.
+        disks: how many different ones, of each kind.
+        tried: of these.
+        ends: "mended", "said" or "lost": how many.
+        failures: what was lost, and where.
+        said: the messages of those that say what to do.
+    """
+
+    command: str
+    operations: int = 0
+    disks: Counter[str] = field(default_factory=Counter)
+    tried: int = 0
+    ends: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        kinds = ", ".join(f"{n} by {kind}" for kind, n in sorted(self.disks.items()))
+        return (
+            f"{self.command}: stopped before each of {self.operations} operations, "
+            f"{self.disks.total()} different disks ({kinds}), {self.tried} tried: "
+            f"{self.ends['mended']} mended by the same command, {self.ends['said']} say what to "
+            f"do, {self.ends['lost']} lost ({self.seconds:.0f} s)"
+        )
+
+
+def drive(command: Command, root: Path, most: int | None = None, blind: bool = True) -> Outcome:
+    """Stop a command everywhere.
+
+    Args:
+        command: the command.
+        root: an empty folder.
+        most: at most so many disks, evenly chosen of each kind; None for all.
+        blind: whether asides that are swept count as equal, see `disk.key`.
+    """
+    began = time.perf_counter()
+    outcome = Outcome(command.name)
+    with command.set():
+        with without_fsync():
+            command.prepare(root)
+        with recorded(root) as recording:
+            command.run(root)
+        whole = recording.looks[-1].tree()
+        with without_fsync():
+            expected = command.result(root)
+            _check_recording(recording, outcome)
+            outcome.operations = len(recording.looks) - 1
+            disks = different(chain(stops(recording), cuts(recording)), blind)
+            if command.damaged:
+                before = recording.looks[0].tree()
+                disks += different(damages(_made(before, whole)), blind)
+            outcome.disks.update(disk.kind for disk in disks)
+            for disk in _chosen(disks, most):
+                outcome.tried += 1
+                _try(command, root, disk, whole, expected, outcome)
+    outcome.seconds = time.perf_counter() - began
+    return outcome
+
+
+def _check_recording(recording: Recording, outcome: Outcome) -> None:
+    """Files are opened for writing aside alone; at the end, everything is on the disk."""
+    openly = [p for p in recording.written if not is_aside(p) and not p.endswith(".lock")]
+    if openly:
+        outcome.failures.append(f"written in place: {openly}")
+    end = recording.looks[-1].tree()
+    final = [d for d in cuts(recording) if " end," in d.why]
+    for disk in final:
+        lost = {p for p in {**end, **disk.tree} if end.get(p, 0) != disk.tree.get(p, 0)
+                and not is_aside(p) and not p.endswith(".lock")}  # fmt: skip
+        if lost:
+            outcome.failures.append(f"not synced at the end: {sorted(lost)[:5]} ({disk.why})")
+            break
+
+
+def _made(before: dict, whole: dict) -> dict:
+    """What the command made, without what says that it is done."""
+    return whole
+
+
+def _chosen(disks: list[Disk], most: int | None) -> Iterator[Disk]:
+    if most is None or len(disks) <= most:
+        return iter(disks)
+    chosen = sorted(random.Random(0).sample(range(len(disks)), most))
+    return (disks[i] for i in chosen)
+
+
+def _try(
+    command: Command, root: Path, disk: Disk, whole: dict, expected: object, outcome: Outcome
+) -> None:
+    make(root, disk.tree)
+    try:
+        if disk.kind != "damage":
+            command.stopped(root)
+        command.run(root)
+        found = command.result(root)
+        assert found == expected, "another result"
+        left = [str(p.relative_to(root)) for p in root.rglob("*")]
+        if disk.kind != "damage":
+            named = [p for p in left if ".damaged" in p]
+            assert not named, f"taken for damaged: {named}"
+        if disk.kind == "stop":
+            there = {p: c for p, c in disk.tree.items() if whole.get(p, 0) == c}
+            command.kept(there, {p: (root / p).read_bytes() for p in left if (root / p).is_file()})
+    except Exception as why:
+        if (
+            command.may_say is not None
+            and isinstance(why, ValueError | OSError)
+            and re.search(command.may_say, str(why))
+        ):
+            outcome.ends["said"] += 1
+            outcome.said.append(f"{disk.kind} {disk.why}: {why}")
+            return
+        outcome.ends["lost"] += 1
+        outcome.failures.append(f"{disk.kind} {disk.why}: {type(why).__name__}: {why}"[:600])
+    else:
+        outcome.ends["mended"] += 1
