@@ -74,7 +74,7 @@ def write_file(path: str | Path, write: Callable[[Path], object]) -> None:
         OSError: the file could not be written; the old one, if there was one, is untouched.
     """
     path = _regular(Path(path))
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folders(path.parent)
     sweep(path.parent)
     aside = _new_file(path)
     try:
@@ -84,6 +84,31 @@ def write_file(path: str | Path, write: Callable[[Path], object]) -> None:
     finally:
         aside.unlink(missing_ok=True)  # on a full disk, give the space back
     _force_to_disk(path.parent)  # the rename too
+
+
+def make_folders(folder: str | Path) -> None:
+    """Create a folder and those above it, where they are not there, so that a power cut keeps them.
+
+    Raises:
+        FileExistsError: a file has the name of one of them.
+    """
+    folder = Path(folder)
+    if folder.is_dir():
+        return
+    make_folders(folder.parent)
+    folder.mkdir(exist_ok=True)
+    _force_to_disk(folder.parent)
+
+
+def remove_file(path: str | Path) -> None:
+    """Remove a file, if it is there, so that a power cut does not bring it back.
+
+    What is written into the same folder afterwards is then never found beside it.
+    """
+    path = Path(path)
+    if path.exists():
+        path.unlink(missing_ok=True)
+        _force_to_disk(path.parent)
 
 
 def _regular(path: Path) -> Path:
@@ -175,7 +200,7 @@ def write_folder(
     folder = Path(os.path.realpath(folder))
     if folder.exists() and not folder.is_dir():
         raise FileExistsError(f"{folder} is a file: remove it or choose another name")
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    make_folders(folder.parent)
     recover_folder(folder)
     sweep(folder.parent)
     aside = _new_folder(folder.parent, "part")
@@ -261,6 +286,7 @@ def _replace_in_two_steps(aside: Path, folder: Path) -> None:
             with suppress(FileNotFoundError):
                 os.replace(old, folder)
             raise
+        _force_to_disk(folder.parent)  # before the old one is removed
     finally:
         if folder.exists() or not old.exists():  # else it is the only copy
             shutil.rmtree(beside, ignore_errors=True)
@@ -281,6 +307,7 @@ def recover_folder(folder: str | Path) -> None:
             latest = max(old, key=lambda p: p.stat().st_mtime)
             with suppress(FileNotFoundError, FileExistsError):
                 _place_folder(latest, folder)
+                _force_to_disk(folder.parent)  # before a sweep removes where it was
                 log.warning("%s was left aside by a process that was killed: it is back", folder)
         time.sleep(BETWEEN_RENAMES / 20)
 

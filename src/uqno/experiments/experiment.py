@@ -24,6 +24,7 @@ from uqno.experiments.results import Results
 from uqno.experiments.runs import Run, ScoringNote
 from uqno.experiments.workshop import Part, parts
 from uqno.operators import as_operator
+from uqno.storage import remove_file
 from uqno.types import Progress, Samples
 
 
@@ -55,7 +56,7 @@ def compare(
         score_all(run, pool, progress)
     progress("drawing conclusions", 0, 1)
     record = conclude(run, preset, command)
-    (run.folder / EXPLORER_FILE).unlink(missing_ok=True)  # it shows other results
+    remove_file(run.folder / EXPLORER_FILE)  # it shows other results
     results.write(run.results_file, record)
     return results.read(run.results_file)
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from uqno.storage import set_aside
+from uqno.storage import make_folders, set_aside
 from uqno.training.checkpoint import (
     Checkpoint,
     CheckpointError,
@@ -112,7 +112,7 @@ class FitFolder:
             ValueError: there is an earlier run, and `resume` is False.
             CheckpointError: a checkpoint is of another run.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folders(self.folder)
         if not resume:
             for path in (self.last, self.best):
                 if path.exists():
