@@ -13,6 +13,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "uqno"
 # From the mathematics at the bottom to the command line at the top; each may import those below it.
 LAYERS = [
     "types",
+    "asides",
     "storage",
     "conformal",
     "geometry",

@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 import pytest
 
-from uqno import storage
+from uqno import asides, storage
 
 
 def full_disk(aside):
@@ -224,7 +224,7 @@ def test_asides_are_new_files_of_unforeseen_names(tmp_path, monkeypatch):
     assert names[0] != names[1]
     assert all(n.parent == tmp_path and n.suffix == ".json" for n in names)
     monkeypatch.setattr(secrets, "token_hex", lambda size: "0" * 16)
-    there = storage._aside(tmp_path, "part", ".json")
+    there = asides.path_in(tmp_path, "part", ".json")
     there.symlink_to(tmp_path / "victim")  # what somebody else put there is never written through
     with pytest.raises(FileExistsError):
         storage.write_text(tmp_path / "x.json", "text")
@@ -234,7 +234,7 @@ def test_asides_are_new_files_of_unforeseen_names(tmp_path, monkeypatch):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from uqno import storage
+from uqno import asides, storage
 
 def fill(aside):
     target = aside / "half" if aside.is_dir() else aside
@@ -291,8 +291,8 @@ def test_the_only_copy_of_a_folder_is_not_swept(tmp_path, monkeypatch):
 
 
 def test_asides_of_living_processes_are_not_swept(tmp_path):
-    living = storage._aside(tmp_path, "part")
-    gone = tmp_path / f".uqno-{storage._machine()}-{2**22 + 1}-{'0' * 16}.part"
+    living = asides.path_in(tmp_path, "part")
+    gone = tmp_path / f".uqno-{asides.machine()}-{2**22 + 1}-{'0' * 16}.part"
     elsewhere = tmp_path / f".uqno-{'0' * 12}-1-{'0' * 16}.part"
     long_ago = tmp_path / f".uqno-{'0' * 12}-1-{'1' * 16}.part"
     own = tmp_path / ".uqno-notes.part"

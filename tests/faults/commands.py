@@ -21,7 +21,7 @@ from uqno import UQNO, storage
 from uqno.conformal import calibrate
 from uqno.data.calibrations import read_calibration
 from uqno.data.store import FunctionStore
-from uqno.experiments import experiment, jobs, results, runs
+from uqno.experiments import experiment, jobs, results
 from uqno.experiments.darcy import generation
 from uqno.experiments.darcy.task import DarcyTask
 from uqno.experiments.task import task_of
@@ -349,7 +349,7 @@ def comparing() -> list[Command]:
     ]  # fmt: skip
 
 
-# --- uqno calibrate ---------------------------------------------------------------------------------
+# --- uqno calibrate -----------------------------------------------------------------------------
 
 FEW, MANY = 60, 10_050  # scores of more than 10 000 functions lie beside the calibration
 
@@ -384,7 +384,7 @@ class Calibrating:
     def result(self, root: Path) -> Result:
         read = read_calibration(root / "c" / "calibration.json")
         return (read.scale, read.rule, read.functions, read.scores.tobytes(),
-                len(list((root / "c").iterdir())))  # fmt: skip
+                (root / "c" / "calibration.json").is_file())  # fmt: skip
 
     def old_or_new(self, root: Path) -> None:
         """The calibration that is there is that of the one file or of the other."""
@@ -409,8 +409,15 @@ def calibrating() -> list[Command]:
                               (MANY, FEW)):  # fmt: skip
         one = Calibrating(functions, before)
         over = "" if before is None else f" over one of {before}"
-        found.append(Command(f"calibrate with {functions} functions{over}", run=one.run,
-                             result=one.result, prepare=one.prepare, stopped=one.old_or_new))
+        found.append(
+            Command(
+                f"calibrate with {functions} functions{over}",
+                run=one.run,
+                result=one.result,
+                prepare=one.prepare,
+                stopped=one.old_or_new,
+            )
+        )
     return found  # fmt: skip
 
 

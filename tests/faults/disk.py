@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from uqno import storage
+from uqno import asides
 
 CHANGING = {
     "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.link", "os.symlink", "os.truncate",
@@ -152,10 +152,7 @@ def _heard(event: str, arguments: tuple) -> None:
                 if arguments[1] == "renameat2":
                     _recording.look("exchange")
                 return
-            if event == "open":
-                if not isinstance(path, str | bytes | os.PathLike) or not arguments[2] & WRITING:
-                    return
-            if isinstance(path, int):
+            if isinstance(path, int) or (event == "open" and not arguments[2] & WRITING):
                 return
             path = os.path.abspath(os.fsdecode(path))
             below = path.startswith(f"{_recording.root}{os.sep}")
@@ -373,7 +370,7 @@ def damages(whole: Tree) -> Iterator[Disk]:
 
 def is_aside(path: str) -> bool:
     """Whether it is, or is in, what a process has set aside."""
-    return any(storage.ASIDE.match(part) for part in path.split("/"))
+    return any(asides.NAME.match(part) for part in path.split("/"))
 
 
 def make(root: Path, content: Tree) -> None:
@@ -406,13 +403,13 @@ def key(disk: Disk, blind: bool) -> bytes:
     for path, content in disk.tree.items():
         parts = []
         for part in path.split("/"):
-            aside = storage.ASIDE.match(part)
+            aside = asides.NAME.match(part)
             if aside is not None:
                 number = numbers.setdefault(part, len(numbers))
-                part = f"aside {number} {aside[3]}{part[aside.end():]}"
+                part = f"aside {number} {aside[3]}{part[aside.end() :]}"
             parts.append(part)
         swept = blind and ".part" in path and is_aside(path)
-        if swept and not storage.ASIDE.match(path.rpartition("/")[2]):
+        if swept and not asides.NAME.match(path.rpartition("/")[2]):
             continue  # in a folder that is swept
         name = "/".join(parts)
         digest.update(f"{name}\0".encode())
