@@ -1,8 +1,9 @@
 # make run    set up and run the main job      make lint    style and types
 # make test   set up, lint and test            make bench   benchmarks against peers, one table
 # make mutants   whether the tests of src/uqno/conformal notice changes made to it (an hour)
+# make fuzz     what a stop or a power cut at any moment leaves of every command (long)
 # make results   copy what is kept of finished runs (runs/TASK-standard-seed-N) to results/
-.PHONY: run test mutants lint bench results constraints clean
+.PHONY: run test fuzz faults mutants lint bench results constraints clean
 .DELETE_ON_ERROR:
 PYTHON ?= python3
 BIN := .venv/bin
@@ -22,6 +23,12 @@ mutants: .venv/installed-dev
 	rm -rf mutants
 	$(BIN)/mutmut run --max-children 2 >mutants.log
 	$(BIN)/python -m tests.conformal.mutants
+
+# Long: a few minutes a command. Every disk that a stop or a power cut leaves (tests/faults).
+fuzz: faults
+
+faults: .venv/installed-dev
+	$(BIN)/python -m tests.faults
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .

@@ -1,5 +1,6 @@
-"""Every disk of every command: `python -m tests.faults [words of a name]`."""
+"""Every disk of every command: `python -m tests.faults [--most DISKS] [words of a name]`."""
 
+import argparse
 import sys
 import tempfile
 from pathlib import Path
@@ -7,16 +8,21 @@ from pathlib import Path
 from tests.faults.commands import every
 from tests.faults.drive import drive
 
+parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
+parser.add_argument("--most", type=int, help="disks of each command; all by default")
+parser.add_argument("--blind", action="store_true", help="asides that are swept count as equal")
+parser.add_argument("words", nargs="*", help="of the names of commands")
+asked = parser.parse_args()
 lost = False
 for command in every():
-    if sys.argv[1:] and not all(word in command.name for word in sys.argv[1:]):
+    if not all(word in command.name for word in asked.words):
         continue
     with tempfile.TemporaryDirectory() as folder:
-        outcome = drive(command, Path(folder), blind=True)
+        outcome = drive(command, Path(folder), most=asked.most, blind=asked.blind)
     print(outcome, flush=True)
     for line in outcome.failures:
-        print("   LOST", line)
+        print("   LOST", line, flush=True)
     for line in outcome.said:
-        print("   said", line)
+        print("   said", line, flush=True)
     lost = lost or bool(outcome.failures)
 sys.exit(lost)

@@ -209,7 +209,7 @@ def storing() -> list[Command]:
     return [
         Command("data darcy", run=make_store, result=store_content, stopped=a_store_or_none,
                 settings=(functions_are_made_once,), damaged=True,
-                may_say=r"remove it|generate it"),
+                may_say="copy it again, or remove it and run the generation again$"),
     ]  # fmt: skip
 
 
@@ -280,7 +280,8 @@ class Comparing:
 
     def report(self, root: Path) -> None:
         task_of.cache_clear()
-        uqno_command("report", root / "run", "--figures", root / "run" / "figures")
+        uqno_command("report", root / "run", "--figures", root / "run" / "figures", "--data",
+                     root / "data")  # fmt: skip
 
     def finished(self, root: Path) -> None:
         """A finished run, the report of which was lost."""
