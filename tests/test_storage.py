@@ -102,6 +102,65 @@ def test_the_checksum_is_that_of_the_content(tmp_path):
     assert storage.sha256_of(tmp_path / "b") == hashlib.sha256(b"abc").hexdigest()
 
 
+@pytest.mark.parametrize("write", ["file", "folder"])
+def test_new_folders_above_are_forced_to_the_disk(write, tmp_path, monkeypatch):
+    """Else a power cut after the write would lose the folder with all that is in it."""
+    synced = set()
+    fsync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda d: (synced.add(os.fstat(d).st_ino), fsync(d)))
+    path = tmp_path / "a" / "b" / "name"
+    if write == "file":
+        storage.write_text(path, "text")
+    else:
+        storage.write_folder(path, filled(x="1"))
+    for folder in (tmp_path, tmp_path / "a", tmp_path / "a" / "b"):
+        assert folder.stat().st_ino in synced, folder
+    with pytest.raises(FileExistsError):
+        storage.make_folders(path if write == "file" else path / "inside" / "x")
+
+
+def test_a_removed_file_stays_removed(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda d: synced.append(os.fstat(d).st_ino))
+    storage.remove_file(tmp_path / "file")
+    assert synced == [tmp_path.stat().st_ino]
+    assert not (tmp_path / "file").exists()
+    storage.remove_file(tmp_path / "file")
+
+
+def test_one_process_at_a_time_works_in_a_folder(tmp_path):
+    with storage.alone(tmp_path / "new", "a run"):
+        with (
+            pytest.raises(ValueError, match=r"another process has a run in .*new: let it finish"),
+            storage.alone(tmp_path / "new", "a run"),
+        ):
+            pass
+        code = (
+            "import sys\nfrom uqno import storage\nstorage.alone(sys.argv[1], 'a run').__enter__()"
+        )
+        told = subprocess.run(
+            [sys.executable, "-c", code, str(tmp_path / "new")], capture_output=True, text=True
+        )
+        assert "another process has a run" in told.stderr
+    with storage.alone(tmp_path / "new", "a run"):
+        pass
+    (tmp_path / "new" / ".lock").unlink()
+    (tmp_path / "new" / ".lock").symlink_to(tmp_path / "victim")
+    with pytest.raises(OSError, match="symbolic link"), storage.alone(tmp_path / "new", "a run"):
+        pass
+    assert not (tmp_path / "victim").exists()
+
+
+def test_a_disk_without_locks_is_worked_on(tmp_path, monkeypatch):
+    def none(descriptor, kind):
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr(storage.fcntl, "flock", none)
+    with storage.alone(tmp_path, "a run"):
+        assert (tmp_path / ".lock").exists()
+
+
 # --- folders ---------------------------------------------------------------------------------
 
 

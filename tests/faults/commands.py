@@ -16,7 +16,7 @@ from unittest.mock import patch
 import numpy as np
 from matplotlib.figure import Figure
 
-from tests.faults.disk import Tree
+from tests.faults.disk import Tree, is_aside
 from uqno import UQNO, storage
 from uqno.conformal import calibrate
 from uqno.data.calibrations import read_calibration
@@ -31,6 +31,7 @@ from uqno.training.checkpoint import read_checkpoint
 from uqno.uncertainty import Constant
 
 Result = Any
+NONE = "$^"  # a pattern that nothing fits
 
 
 def nothing(root: Path) -> None:
@@ -55,8 +56,8 @@ class Command:
         kept: (disk before, disk after, result of the whole) fails if work was done twice.
         settings: patches for all of it, such as a system that cannot exchange folders.
         may_say: what the command may say instead of doing its work.
-        damaged: whether it makes damaged files again.
-        slow: whether one of its disks takes so long that `make test` takes a part of them.
+        damaged: (files that come back damaged, one at a time, from the disk of a finished command;
+            files that are gone before), as patterns.
     """
 
     name: str
@@ -67,8 +68,7 @@ class Command:
     kept: Callable[[Tree, Tree], object] = no_promise
     settings: tuple[Callable[[], Any], ...] = ()
     may_say: str | None = None
-    damaged: bool = False
-    most: int | None = None
+    damaged: tuple[tuple[str, str], ...] = ()
 
     @contextmanager
     def set(self) -> Iterator[None]:
@@ -208,7 +208,7 @@ def functions_are_made_once() -> Iterator[None]:
 def storing() -> list[Command]:
     return [
         Command("data darcy", run=make_store, result=store_content, stopped=a_store_or_none,
-                settings=(functions_are_made_once,), damaged=True,
+                settings=(functions_are_made_once,), damaged=((".", NONE),),
                 may_say="copy it again, or remove it and run the generation again$"),
     ]  # fmt: skip
 
@@ -316,10 +316,13 @@ class Comparing:
                 files.check(folder / "models" / name)
         if (folder / "results.json").exists():
             results.read(folder / "results.json")
-        for file in folder.rglob("*.json"):
-            json.loads(file.read_text())
-        for file in folder.rglob("*.np[yz]"):
-            np.load(file, allow_pickle=False)
+        for file in folder.rglob("*"):
+            if is_aside(str(file)):
+                continue
+            if file.suffix == ".json":
+                json.loads(file.read_text())
+            elif file.suffix in (".npz", ".npy"):
+                np.load(file, allow_pickle=False)
 
 
 def nothing_twice(before: Tree, after: Tree) -> None:
@@ -338,15 +341,19 @@ def comparing() -> list[Command]:
     again = Comparing(("constant",), again=0.3)
     common: dict[str, Any] = {"settings": (in_this_process,), "kept": nothing_twice,
                               "stopped": both.written_whole}  # fmt: skip
+    last = r"^run/(results\.json|explorer|report|table|figures)"
+    others = r"^(data|run/(settings|scores|models|operators|uncertainty|profiles))"
+    # The last ones while the run is finished, the others before it was.
+    damaged = ((last + r"|^run/scores|^run/settings", NONE), (others, last))
     return [
-        Command("run", run=plain.run, result=plain.result, prepare=plain.prepare, damaged=True,
+        Command("run", run=plain.run, result=plain.result, prepare=plain.prepare, damaged=damaged,
                 **common),
         Command("run of two methods", run=both.run, result=both.result, prepare=both.prepare,
-                damaged=True, **common),
+                damaged=damaged, **common),
         Command("run again at other levels", run=again.run, result=again.result,
                 prepare=lambda root: (plain.prepare(root), again.prepare(root)), **common),
         Command("report", run=plain.report, result=plain.result, prepare=plain.finished,
-                damaged=True, **common),
+                damaged=((r"^run/(explorer|report|figures)", NONE),), **common),
     ]  # fmt: skip
 
 

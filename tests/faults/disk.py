@@ -353,10 +353,10 @@ def _forgotten(
         yield {**whole, **{n: bytes(len(c)) for n, c in unsynced.items()}}, ", zeros"
 
 
-def damages(whole: Tree) -> Iterator[Disk]:
-    """The disks on which one file of a finished command came back damaged, or not at all."""
+def damages(whole: Tree, files: str) -> Iterator[Disk]:
+    """The disks on which one file came back damaged or not at all, of those that fit a pattern."""
     for path, content in whole.items():
-        if content is None:
+        if content is None or not re.search(files, path):
             continue
         ways = {"empty": b"", "cut": content[: len(content) // 2], "zeros": bytes(len(content))}
         for how, damaged in ways.items():

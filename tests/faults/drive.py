@@ -81,9 +81,9 @@ def drive(command: Command, root: Path, most: int | None = None, blind: bool = T
             _check_recording(recording, outcome)
             outcome.operations = len(recording.looks) - 1
             disks = different(chain(stops(recording), cuts(recording)), blind)
-            if command.damaged:
-                before = recording.looks[0].tree()
-                disks += different(damages(_made(before, whole)), blind)
+            for files, gone in command.damaged:
+                left = {p: c for p, c in whole.items() if not re.search(gone, p)}
+                disks += different(damages(left, files), blind)
             outcome.disks.update(disk.kind for disk in disks)
             for disk in _chosen(disks, most):
                 outcome.tried += 1
@@ -105,11 +105,6 @@ def _check_recording(recording: Recording, outcome: Outcome) -> None:
         if lost:
             outcome.failures.append(f"not synced at the end: {sorted(lost)[:5]} ({disk.why})")
             break
-
-
-def _made(before: dict, whole: dict) -> dict:
-    """What the command made, without what says that it is done."""
-    return whole
 
 
 def _chosen(disks: list[Disk], most: int | None) -> Iterator[Disk]:

@@ -28,7 +28,7 @@ from uqno.conformal import plan
 from uqno.conformal.profile import Profile, concatenate, profile_ranks
 from uqno.experiments import measuring, results
 from uqno.experiments.methods import METHODS
-from uqno.experiments.profiles import read_profile
+from uqno.experiments.profiles import is_archive, read_profile
 from uqno.experiments.settings import Settings
 from uqno.experiments.task import Identity, Task, task_of, task_type
 from uqno.experiments.workshop import Workshop
@@ -115,7 +115,7 @@ class Run:
         return self.folder / "settings.copy.json"
 
     def is_done(self) -> bool:
-        """Whether the folder has the results of these very settings."""
+        """Whether the folder has the results of these very settings, and their scores."""
         file = self.results_file
         if not file.is_file():
             return False
@@ -124,7 +124,8 @@ class Run:
         except DamagedError:
             set_aside(file)
             return False
-        return results.read(file)["settings"] == self.settings.record()
+        same = results.read(file)["settings"] == self.settings.record()
+        return same and is_archive(self.scores_file)
 
     def model(self, name: str) -> UQNO:
         """The trained model of a method, read from its folder."""
