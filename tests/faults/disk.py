@@ -9,7 +9,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -428,7 +428,7 @@ def _digest(content: bytes) -> bytes:
     return known[1]
 
 
-def different(disks: Iterator[Disk], blind: bool) -> list[Disk]:
+def different(disks: Iterable[Disk], blind: bool) -> list[Disk]:
     """Each disk once."""
     found: dict[bytes, Disk] = {}
     for disk in disks:

@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 
 from tests.faults.commands import Command
@@ -33,7 +32,8 @@ class Outcome:
     Args:
         command: its name.
         operations: before each of which it was stopped.
-        disks: how many different ones, of each kind.
+        cases: moments and ways of losing, of each kind.
+        disks: how many different ones they leave, each counted where it is met first.
         tried: of these.
         ends: "mended", "said" or "lost": how many.
         failures: what was lost, and where.
@@ -42,6 +42,7 @@ class Outcome:
 
     command: str
     operations: int = 0
+    cases: Counter[str] = field(default_factory=Counter)
     disks: Counter[str] = field(default_factory=Counter)
     tried: int = 0
     ends: Counter[str] = field(default_factory=Counter)
@@ -50,7 +51,7 @@ class Outcome:
     seconds: float = 0.0
 
     def __str__(self) -> str:
-        kinds = ", ".join(f"{n} by {kind}" for kind, n in sorted(self.disks.items()))
+        kinds = ", ".join(f"{self.disks[k]} by {n} {k}s" for k, n in self.cases.items())
         return (
             f"{self.command}: stopped before each of {self.operations} operations, "
             f"{self.disks.total()} different disks ({kinds}), {self.tried} tried: "
@@ -59,14 +60,17 @@ class Outcome:
         )
 
 
-def drive(command: Command, root: Path, most: int | None = None, blind: bool = True) -> Outcome:
+def drive(
+    command: Command, root: Path, most: int | None = None, blind: bool = True, seed: int = 0
+) -> Outcome:
     """Stop a command everywhere.
 
     Args:
         command: the command.
         root: an empty folder.
-        most: at most so many disks, evenly chosen of each kind; None for all.
+        most: at most so many disks, chosen at random; None for all.
         blind: whether asides that are swept count as equal, see `disk.key`.
+        seed: of the choice.
     """
     began = time.perf_counter()
     outcome = Outcome(command.name)
@@ -80,12 +84,16 @@ def drive(command: Command, root: Path, most: int | None = None, blind: bool = T
             expected = command.result(root)
             _check_recording(recording, outcome)
             outcome.operations = len(recording.looks) - 1
-            disks = different(chain(stops(recording), cuts(recording)), blind)
+            cases = [*stops(recording), *cuts(recording)]
+            disks = different(cases, blind)
             for files, gone in command.damaged:
                 left = {p: c for p, c in whole.items() if not re.search(gone, p)}
-                disks += different(damages(left, files), blind)
+                damaged = list(damages(left, files))
+                cases += damaged
+                disks += different(damaged, blind)
+            outcome.cases.update(disk.kind for disk in cases)
             outcome.disks.update(disk.kind for disk in disks)
-            for disk in _chosen(disks, most):
+            for disk in _chosen(disks, most, seed):
                 outcome.tried += 1
                 _try(command, root, disk, whole, expected, outcome)
     outcome.seconds = time.perf_counter() - began
@@ -107,10 +115,10 @@ def _check_recording(recording: Recording, outcome: Outcome) -> None:
             break
 
 
-def _chosen(disks: list[Disk], most: int | None) -> Iterator[Disk]:
+def _chosen(disks: list[Disk], most: int | None, seed: int) -> Iterator[Disk]:
     if most is None or len(disks) <= most:
         return iter(disks)
-    chosen = sorted(random.Random(0).sample(range(len(disks)), most))
+    chosen = sorted(random.Random(seed).sample(range(len(disks)), most))
     return (disks[i] for i in chosen)
 
 
