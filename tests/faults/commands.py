@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
@@ -31,6 +32,7 @@ from uqno.training.checkpoint import read_checkpoint
 from uqno.uncertainty import Constant
 
 Result = Any
+ANEW = "copy it again, or remove it and run the generation again$"  # of a description of a store
 NONE = "$^"  # a pattern that nothing fits
 
 
@@ -209,7 +211,7 @@ def storing() -> list[Command]:
     return [
         Command("data darcy", run=make_store, result=store_content, stopped=a_store_or_none,
                 settings=(functions_are_made_once,), damaged=((".", NONE),),
-                may_say="copy it again, or remove it and run the generation again$"),
+                may_say=ANEW),
     ]  # fmt: skip
 
 
@@ -298,8 +300,10 @@ class Comparing:
         for name in ("rows", "started", "finished"):
             del record[name]
         explorer = json.loads((folder / "explorer.json").read_text())
-        files = sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()
-                       and ".damaged" not in str(p) and not p.name.startswith("."))  # fmt: skip
+        # What a whole model was trained from is not needed any more, nor is a second copy.
+        spared = r"\.damaged|^\.|/\.|^operators/|^uncertainty/|^settings\.copy"
+        names = (str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
+        files = sorted(name for name in names if not re.search(spared, name))
         page = (folder / "report.html").read_text()
         assert page.rstrip().endswith("</html>")
         table = (folder / "table.md").read_text() if (folder / "table.md").is_file() else ""
@@ -340,7 +344,7 @@ def comparing() -> list[Command]:
     plain, both = Comparing(("constant",)), Comparing(("uqno-paper", "constant"))
     again = Comparing(("constant",), again=0.3)
     common: dict[str, Any] = {"settings": (in_this_process,), "kept": nothing_twice,
-                              "stopped": both.written_whole}  # fmt: skip
+                              "stopped": both.written_whole, "may_say": ANEW}  # fmt: skip
     last = r"^run/(results\.json|explorer|report|table|figures)"
     others = r"^(data|run/(settings|scores|models|operators|uncertainty|profiles))"
     # The last ones while the run is finished, the others before it was.
