@@ -176,12 +176,12 @@ def test_infinite_scores_survive_the_file():
 
 
 def test_many_scores_are_kept_beside_the_json(monkeypatch):
-    from uqno.conformal import calibration
+    from uqno.conformal import record
 
     cal = calibrate(*functions(0), 0.1, 0.1)
-    monkeypatch.setattr(calibration, "MOST_SCORES_IN_JSON", 59)
+    monkeypatch.setattr(record, "MOST_SCORES_IN_JSON", 59)
     assert json.loads(cal.to_json())["scores"] is None
-    monkeypatch.setattr(calibration, "MOST_SCORES_IN_JSON", 60)
+    monkeypatch.setattr(record, "MOST_SCORES_IN_JSON", 60)
     assert len(json.loads(cal.to_json())["scores"]) == 60
 
 

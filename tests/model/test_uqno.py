@@ -702,7 +702,7 @@ def test_errors_of_predict_are_one_line(arguments, said, saved):
 
 
 def test_many_scores_of_a_calibration_are_saved_beside_it(tmp_path, monkeypatch):
-    from uqno.conformal import calibration as module
+    from uqno.conformal import record as module
 
     monkeypatch.setattr(module, "MOST_SCORES_IN_JSON", 10)
     model = UQNO(lambda a: a, Constant())

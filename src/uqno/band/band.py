@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from uqno.band import checks as band_checks
 from uqno.band.checks import Coordinates
-from uqno.conformal.calibration import Calibration
+from uqno.conformal.record import Calibration
 from uqno.conformal.scores import coverage, ratios
 from uqno.data.labels import Labels
 from uqno.types import Floats, Reals

@@ -26,6 +26,7 @@ from uqno.data.conversion import Form, as_tensors
 from uqno.data.fields import Names
 from uqno.data.sources import as_samples, as_stream, size_of
 from uqno.model import files, tie
+from uqno.model.answer import band_of, on_grid, triangles_of
 from uqno.model.base import as_base, checked_members, is_trained
 from uqno.model.files import ModelParts
 from uqno.model.folds import as_crossfits, out_of_fold, residuals_of, train_folds
@@ -52,7 +53,7 @@ from uqno.model.scoring import (
 )
 from uqno.operators.symmetry import Symmetry, augmentation
 from uqno.training import CrossFit, RelativeL2, fit
-from uqno.types import Array, Reals, Sample
+from uqno.types import Array, Sample
 from uqno.uncertainty import Quantile, Uncertainty
 from uqno.uncertainty.contract import Base, Feature, Options, Prediction
 
@@ -292,32 +293,22 @@ class UQNO:
         """
         calibration = self.calibration(alpha, delta)
         self._check_tie(calibration)
-        triangles = None
-        a, naming = as_inputs(a, inputs, outputs, self._form)
-        if isinstance(a, Mapping) and self.dimensions is None:
-            triangles = None if a.get("triangles") is None else np.asarray(a["triangles"])
-            a = as_calibrated(a, self.surfaces)
-        fields, is_one = as_batch(self.base, a, self.dimensions)
+        given, naming = as_inputs(a, inputs, outputs, self._form)
+        if isinstance(given, Mapping) and self.dimensions is None:
+            given, triangles = as_calibrated(given, self.surfaces), triangles_of(given)
+        else:
+            triangles = None
+        fields, is_one = as_batch(self.base, given, self.dimensions)
         operator = self.base.operator
         where, coordinates = places(operator, fields, naming.at(at, fields, operator))
         answer = predicted_in_parts(self.base, self.uncertainty, fields, where, batch_size)
-        center, uncertainty = answer.center.cpu().numpy(), answer.uncertainty.cpu().numpy()
         if isinstance(at, int | np.integer) or (isinstance(at, Sequence) and at):
-            shape = tuple(len(x) for x in coordinates)
-            center, uncertainty = (
-                center.reshape(*center.shape[:2], *shape),
-                uncertainty.reshape(-1, *shape),
-            )
+            answer = on_grid(answer, coordinates)
         # Coverage is counted as it was calibrated: by the weights, or by points.
         counted = calibration.weighted and at is None and "weights" in fields
-        weights = fields["weights"].cpu().numpy() if counted else None
+        weights = fields["weights"] if counted else None
         scales = own_scales(calibration, fields)
-        scale: float | Reals | None = scales
-        if is_one:
-            center, uncertainty = center[0], uncertainty[0]
-            weights = None if weights is None else weights[0]
-            scale = None if scales is None else float(scales[0])
-        band = Band(center, uncertainty, calibration, coordinates, triangles, weights, scale=scale)
+        band = band_of(answer, calibration, coordinates, triangles, weights, scales, is_one=is_one)
         return naming.named(band, at)
 
     def calibration(self, alpha: float | None = None, delta: float | None = None) -> Calibration:

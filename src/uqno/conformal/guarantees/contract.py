@@ -30,8 +30,8 @@ from uqno.conformal.scores import Functions
 from uqno.types import Integers, Reals
 
 if TYPE_CHECKING:
-    from uqno.conformal.calibration import Calibration
     from uqno.conformal.planning import Plan
+    from uqno.conformal.record import Calibration
 
 GUARANTEES: dict[str, type[Guarantee]] = {}
 """Every guarantee by the name that files have it under."""

@@ -55,7 +55,7 @@ from uqno.conformal.ranks import (
 from uqno.types import Integers, Mixed, Reals, Sampling, Share
 
 if TYPE_CHECKING:
-    from uqno.conformal.calibration import Calibration
+    from uqno.conformal.record import Calibration
 
 DOMAIN = {
     "grid": "the function's grid points",

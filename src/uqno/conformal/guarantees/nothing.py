@@ -15,8 +15,8 @@ from uqno.conformal.guarantees.contract import (
 from uqno.conformal.guarantees.designs import FixedRank
 
 if TYPE_CHECKING:
-    from uqno.conformal.calibration import Calibration
     from uqno.conformal.planning import Plan
+    from uqno.conformal.record import Calibration
 
 
 @dataclass(frozen=True)
