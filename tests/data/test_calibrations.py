@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from uqno import Calibration, calibrate
-from uqno.conformal import calibration as module
+from uqno.conformal import record
 from uqno.data import calibrations
 from uqno.data.calibrations import read_calibration, scores_file, write_calibration
 
 
 @pytest.fixture(autouse=True)
 def many_are_more_than_ten(monkeypatch):
-    monkeypatch.setattr(module, "MOST_SCORES_IN_JSON", 10)
+    monkeypatch.setattr(record, "MOST_SCORES_IN_JSON", 10)
 
 
 def made(functions, seed=0):
