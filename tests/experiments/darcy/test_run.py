@@ -16,7 +16,7 @@ from uqno.conformal import calibrate, coverage
 from uqno.experiments import evidence, experiment, measuring, results, runs
 from uqno.experiments.ablation import methods_of, steps
 from uqno.experiments.darcy.settings import DarcySettings
-from uqno.experiments.methods import METHODS, SharedOperator
+from uqno.experiments.methods import METHODS, Fit, SharedOperator
 from uqno.experiments.runs import Run, begin
 from uqno.experiments.settings import ALL_METHODS, PUBLISHED_METHODS
 from uqno.experiments.workshop import Part, Workshop, parts
@@ -412,3 +412,16 @@ def test_of_two_that_claim_a_folder_one_is_refused(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"'epochs': \(1, 2\)"):
         begin(other, tmp_path / "run", tmp_path / "data")
     assert json.loads((tmp_path / "run" / "settings.json").read_text())["settings"]["epochs"] == 1
+
+
+def test_a_row_of_a_log_that_is_cut_is_none(tmp_path):
+    whole = "epoch,step,learning_rate,training_loss,validation_loss,seconds\n1,4,0.1,0.5,,0.25\n"
+    part = Part("operator half", (), {"fit": Fit(10, 1)})
+    (tmp_path / "fit").mkdir()
+    for cut in range(1, 30):
+        (tmp_path / "fit" / "log.csv").write_text(whole[:-cut])
+        assert not part.is_done(tmp_path)
+    (tmp_path / "fit" / "log.csv").write_bytes(bytes(len(whole)))
+    assert not part.is_done(tmp_path)
+    (tmp_path / "fit" / "log.csv").write_text(whole)
+    assert part.is_done(tmp_path)
