@@ -16,6 +16,7 @@ from uqno.conformal.guarantees.contract import (
     Solution,
     finite_scale,
     guarantee_of,
+    require_guarantee,
 )
 from uqno.conformal.guarantees.curve import Curve
 from uqno.conformal.guarantees.everywhere import Everywhere
@@ -41,4 +42,5 @@ __all__ = [
     "Solution",
     "finite_scale",
     "guarantee_of",
+    "require_guarantee",
 ]

@@ -15,6 +15,7 @@ import numpy as np
 
 from uqno.conformal import checks, words
 from uqno.conformal.checks import InfeasibleError
+from uqno.conformal.guarantees import settings as ask
 from uqno.conformal.guarantees.contract import (
     Collector,
     Evidence,
@@ -88,16 +89,16 @@ class Chosen(Guarantee):
             name: checks.share(name, getattr(self, name))
             for name in ("alpha", "delta", "confidence")
         }
-        exact["sampling"] = checks.grid_only(self.name, self.sampling, WHY_GRID)
+        exact["sampling"] = ask.grid_only(self.name, self.sampling, WHY_GRID)
         if self.shape is not None:
-            checks.no_alphas_beside_shape(self.alphas)
+            ask.no_alphas_beside_shape(self.alphas)
             shape = Shape.given(None if self.shape == "half-normal" else self.shape)
             exact["shape"], exact["alphas"] = shape, None
             shape.at(self.alpha)
         else:
             listed = (self.alpha,) if self.alphas is None else tuple(self.alphas)
             exact["alphas"] = tuple(sorted({checks.share("one of alphas", x) for x in listed}))
-            checks.among("alpha", exact["alpha"], exact["alphas"])
+            ask.among("alpha", exact["alpha"], exact["alphas"])
         for name, value in exact.items():
             object.__setattr__(self, name, value)  # frozen for everyone else
 
@@ -165,7 +166,7 @@ class Chosen(Guarantee):
         return 0 if self.alphas is None else self.alphas.index(self.alpha)
 
     def at(self, calibration: Calibration, **levels: Share) -> Calibration:
-        checks.only_levels(self.name, levels, ("alpha", "delta"))
+        ask.only_levels(self.name, levels, ("alpha", "delta"))
         rule = self.of_settings({**self.settings, **levels})
         scores = calibration.details["scores"]
         scale, ranks = rule._scale(scores)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
-from uqno.conformal import checks, words
+from uqno.conformal import words
+from uqno.conformal.guarantees import settings as ask
 from uqno.conformal.guarantees.contract import (
     Collector,
     Facts,
@@ -74,7 +75,7 @@ class Curve(Ranked):
 
     def __post_init__(self) -> None:
         self.set_shares("delta", "alpha", "confidence")
-        object.__setattr__(self, "sampling", checks.grid_only(self.name, self.sampling, WHY_GRID))
+        object.__setattr__(self, "sampling", ask.grid_only(self.name, self.sampling, WHY_GRID))
         object.__setattr__(self, "shape", Shape.given(self.shape))
         self.shape.at(self.alpha)
 
@@ -102,7 +103,7 @@ class Curve(Ranked):
         return CurveScore(weighted=facts.weighted, curve=self.shape)
 
     def at(self, calibration: Calibration, **levels: Share) -> Calibration:
-        checks.only_levels(self.name, levels, ("alpha",))
+        ask.only_levels(self.name, levels, ("alpha",))
         rule = self.of_settings({**self.settings, **levels})
         kappa = float(calibration.details["kappa"])
         return replace(calibration, rule=rule, scale=kappa * rule.factor)

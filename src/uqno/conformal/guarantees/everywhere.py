@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from uqno.conformal import checks
+from uqno.conformal.guarantees import settings as ask
 from uqno.conformal.guarantees.contract import Collector, Facts, ScoreCollector
 from uqno.conformal.guarantees.designs import RankCollector
 from uqno.conformal.guarantees.ranked import Ranked
@@ -57,7 +57,7 @@ class Everywhere(Ranked):
     def __post_init__(self) -> None:
         self.set_shares("delta", "confidence")
         why = "values at random points do not bound the error between them, however many they are"
-        object.__setattr__(self, "sampling", checks.grid_only(self.name, self.sampling, why))
+        object.__setattr__(self, "sampling", ask.grid_only(self.name, self.sampling, why))
 
     @property
     def settings(self) -> dict[str, Any]:

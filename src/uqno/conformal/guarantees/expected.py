@@ -15,6 +15,7 @@ import numpy as np
 
 from uqno.conformal import checks, words
 from uqno.conformal.checks import InfeasibleError
+from uqno.conformal.guarantees import settings as ask
 from uqno.conformal.guarantees.contract import (
     Collector,
     Evidence,
@@ -59,7 +60,7 @@ class Expected(Guarantee):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "alpha", checks.share("alpha", self.alpha))
-        object.__setattr__(self, "sampling", checks.grid_or_iid(self.name, self.sampling))
+        object.__setattr__(self, "sampling", ask.grid_or_iid(self.name, self.sampling))
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from uqno.conformal import checks, words
 from uqno.conformal.checks import InfeasibleError
+from uqno.conformal.guarantees import settings as ask
 from uqno.conformal.guarantees.contract import (
     Evidence,
     Guarantee,
@@ -158,7 +159,7 @@ class Ranked(Guarantee):
             )
         if self.factor == 1:
             return
-        kappa = checks.detail("kappa", c.details)
+        kappa = ask.detail("kappa", c.details)
         if c.scale < kappa * self.factor:
             raise ValueError(
                 f"scale = {c.scale!r} lies below {kappa * self.factor!r}, kappa = {kappa!r} times "

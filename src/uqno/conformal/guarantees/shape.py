@@ -13,6 +13,7 @@ from scipy.special import ndtri
 
 from uqno.conformal import checks
 from uqno.conformal.checks import InfeasibleError
+from uqno.conformal.guarantees import settings as ask
 from uqno.conformal.guarantees.contract import share_in_json
 from uqno.conformal.ranks import grid_point_rank
 from uqno.conformal.scores import function_scores
@@ -42,7 +43,7 @@ class Shape:
 
     def __post_init__(self) -> None:
         levels = tuple(checks.share("a level of the shape", x) for x in self.levels)
-        checks.shape_of_curve(levels, self.values)
+        ask.shape_of_curve(levels, self.values)
         object.__setattr__(self, "levels", levels)  # frozen for everyone else
         object.__setattr__(self, "values", tuple(map(float, self.values)))
 
