@@ -163,7 +163,7 @@ class Band:
 
     def at(self, **levels: Share) -> Band:
         """The band at levels chosen after looking, see `Calibration.at`: `band.at(alpha=0.05)`."""
-        return replace(self, calibration=self.calibration.at(**levels))
+        return replace(self, calibration=self.calibration.at(**levels), scale=None)
 
     def _scale_at_points(self) -> float | Reals:
         """`applied_scale` with axes of length 1 for the points, to multiply and to compare with."""
