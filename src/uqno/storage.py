@@ -339,8 +339,7 @@ def alone(folder: str | Path, work: str) -> Iterator[None]:
     except BlockingIOError:
         os.close(descriptor)
         raise ValueError(
-            f"another process has {work} in {folder}: let it finish or stop it, or choose another "
-            "folder"
+            f"another process has {work} in {folder}: let it finish, or choose another folder"
         ) from None
     except OSError as why:
         log.info("%s cannot be locked: %s", folder, why)

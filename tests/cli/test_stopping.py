@@ -118,8 +118,8 @@ def test_a_run_that_is_stopped_has_checkpoints_and_another_one_is_refused_its_fo
     wait_until((fit / "log.csv").exists, process)
     other = start(*command)
     assert other.communicate(timeout=LATEST)[1].splitlines()[-1] == (
-        f"uqno: another process has a run in {tmp_path / 'run'}: let it finish or stop it, or "
-        "choose another folder"
+        f"uqno: another process has a run in {tmp_path / 'run'}: let it finish, or choose "
+        "another folder"
     )
     assert other.returncode == 2
     assert stop(process, signal.SIGINT, os.killpg) == [
