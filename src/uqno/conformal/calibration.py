@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from uqno.conformal import checks
+from uqno.conformal.groups import (
+    GroupCollector,
+    GroupedCalibration,
+    Names,
+    memberships,
+    solve_groups,
+)
 from uqno.conformal.guarantees.contract import Collector, Evidence, Facts, Guarantee
 from uqno.conformal.guarantees.fraction import Fraction
+from uqno.conformal.guarantees.shifted import Shifted
 from uqno.conformal.planning import Plan, plan_for
 from uqno.conformal.profile import ByArea, Profile
 from uqno.conformal.ranks import Ranks
@@ -48,6 +56,20 @@ def plan(
     return plan_for(asked, functions, points)
 
 
+@overload
+def calibrate(
+    error: Any, uncertainty: Any = ..., alpha: Share | None = ..., delta: Share | None = ...,
+    sampling: str = ..., weights: Any = ..., confidence: Share | None = ..., *,
+    guarantee: Guarantee | None = ..., groups: None = ..., shift: Any = ...,
+    ranks: Ranks | None = ..., mixed: str = ..., misses: int | None = ..., seed: int = ...,
+) -> Calibration: ...  # fmt: skip
+@overload
+def calibrate(
+    error: Any, uncertainty: Any = ..., alpha: Share | None = ..., delta: Share | None = ...,
+    sampling: str = ..., weights: Any = ..., confidence: Share | None = ..., *,
+    guarantee: Guarantee | None = ..., groups: Any, shift: Any = ...,
+    ranks: Ranks | None = ..., mixed: str = ..., misses: int | None = ..., seed: int = ...,
+) -> GroupedCalibration: ...  # fmt: skip
 def calibrate(
     error: Any,
     uncertainty: Any = None,
@@ -58,11 +80,13 @@ def calibrate(
     confidence: Share | None = None,
     *,
     guarantee: Guarantee | None = None,
+    groups: Any = None,
+    shift: Any = None,
     ranks: Ranks | None = None,
     mixed: str = "own",
     misses: int | None = None,
     seed: int = 0,
-) -> Calibration:
+) -> Calibration | GroupedCalibration:
     """λ̂ such that P[ at least 1 − α of a new function lies in the band ] ≥ 1 − δ.
 
     Args:
@@ -75,9 +99,14 @@ def calibrate(
             see `guarantees.Fraction`.
         weights: μ, (*points) or one set for each function; with sampling="grid".
         guarantee: another guarantee, instead of alpha, delta and so on.
+        groups: the group of each function, (n,), a function of its input alone; or for classes that
+            overlap, {name: booleans (n,)}. Every group has a λ̂ and a promise of its own.
+        shift: dQ/dP at the input of each function, (n,), up to a factor: the promise is then for
+            functions of the law Q, see `guarantees.Shifted`.
 
     Returns:
-        The calibration: λ̂ in `scale`, and the guarantee in words.
+        The calibration: λ̂ in `scale`, and the guarantee in words. With groups, one for each:
+        `calibration["van"].scale`.
 
     Raises:
         InfeasibleError: no finite λ̂ carries the guarantee; the message says what would.
@@ -90,6 +119,11 @@ def calibrate(
     """
     more = {"sampling": sampling, "confidence": confidence, "ranks": ranks, "mixed": mixed}
     asked = _asked(guarantee, alpha, delta, misses=misses, seed=seed, **more)
+    if shift is not None:
+        asked = Shifted(asked, shift)
+    if groups is not None:
+        (grouped,) = calibrate_groups(error, uncertainty, [asked], groups, weights)
+        return grouped
     (cal,) = calibrate_all(error, uncertainty, [asked], weights)
     return cal
 
@@ -104,13 +138,64 @@ def calibrate_all(
         guarantees: at least one.
     """
     asked = tuple(guarantees)
-    checks.some_guarantees(asked)
-    source = _Source(error, uncertainty, weights)
-    collectors = _collected(source, [rule.collector(source.facts) for rule in asked])
+    evidences = collect(error, uncertainty, asked, weights)
     return tuple(
-        _calibration(rule, collector.evidence())
-        for rule, collector in zip(asked, collectors, strict=True)
+        calibration_of(rule, evidence) for rule, evidence in zip(asked, evidences, strict=True)
     )
+
+
+def collect(
+    error: Any, uncertainty: Any, guarantees: Sequence[Guarantee], weights: Any = None
+) -> tuple[Evidence, ...]:
+    """What each guarantee keeps of the functions, in one pass over them; as `calibrate_all`."""
+    checks.some_guarantees(tuple(guarantees))
+    source = _Source(error, uncertainty, weights)
+    collectors = _collected(source, [rule.collector(source.facts) for rule in guarantees])
+    return tuple(collector.evidence() for collector in collectors)
+
+
+def calibrate_groups(
+    error: Any, uncertainty: Any, guarantees: Iterable[Guarantee], groups: Any, weights: Any = None
+) -> tuple[GroupedCalibration, ...]:
+    """`calibrate_all` for each group of functions by itself, in one pass over all.
+
+    Args:
+        error, uncertainty, weights: as in `calibrate`.
+        guarantees: at least one, each for every group.
+        groups: one label for each function, or {name: booleans (n,)}.
+    """
+    asked = tuple(guarantees)
+    members = memberships(groups)
+    evidences = collect_groups(error, uncertainty, asked, members, weights)
+    return tuple(
+        solve_groups(rule, calibration_of, one) for rule, one in zip(asked, evidences, strict=True)
+    )
+
+
+def collect_groups(
+    error: Any,
+    uncertainty: Any,
+    guarantees: Sequence[Guarantee],
+    members: Sequence[Names],
+    weights: Any = None,
+    *,
+    grows: bool = False,
+) -> tuple[dict[str, Evidence], ...]:
+    """What each guarantee keeps of the functions of each group, in one pass over all.
+
+    Args:
+        error, uncertainty, weights: as in `calibrate`.
+        guarantees: at least one.
+        members: the groups of each function.
+        grows: whether `members` is a list that grows as functions are read.
+    """
+    checks.some_guarantees(tuple(guarantees))
+    checks.not_shifted(tuple(guarantees))
+    source = _Source(error, uncertainty, weights)
+    facts = source.facts
+    collectors = [GroupCollector(rule, facts, members, grows) for rule in guarantees]
+    _collected(source, collectors)
+    return tuple(collector.evidences() for collector in collectors)
 
 
 def calibrate_splits(
@@ -194,16 +279,17 @@ def _collected(source: _Source, collectors: Sequence[Collector]) -> Sequence[Col
     """Show every function to every collector, once."""
     several = len(collectors) > 1
     for functions in source.blocks():
-        wanted = [c.ranks(functions.points) for c in collectors] if several else []
+        wanted = [c.ranks(functions.points) for c in collectors]
         ranks: list[Integers] = [k for k in wanted if k is not None]
-        if ranks:
+        if ranks and (several or len(ranks[0]) > 1):
             functions.expect(np.unique(np.concatenate(ranks)))
         for collector in collectors:
             collector.add(functions)
     return collectors
 
 
-def _calibration(rule: Guarantee, evidence: Evidence) -> Calibration:
+def calibration_of(rule: Guarantee, evidence: Evidence) -> Calibration:
+    """The record of the scale that a rule finds from its evidence."""
     checks.functions(len(evidence))
     solution = rule.solve(evidence)
     return Calibration(

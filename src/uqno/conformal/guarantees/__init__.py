@@ -1,6 +1,8 @@
 """Guarantees: what a calibrated band promises, one file each.
 
-`contract` says what a guarantee must answer; `fraction` is the paper's, `nothing` promises nothing.
+`contract` says what a guarantee must answer; `fraction` is the paper's, `quantity` is of a number
+that follows from a function, `shifted` is another one under another law of the inputs, `nothing`
+promises nothing.
 """
 
 from uqno.conformal.guarantees.contract import (
@@ -15,6 +17,8 @@ from uqno.conformal.guarantees.contract import (
 )
 from uqno.conformal.guarantees.fraction import Fraction
 from uqno.conformal.guarantees.nothing import Nothing
+from uqno.conformal.guarantees.quantity import Quantity
+from uqno.conformal.guarantees.shifted import Shifted
 
 __all__ = [
     "GUARANTEES",
@@ -24,7 +28,9 @@ __all__ = [
     "Fraction",
     "Guarantee",
     "Nothing",
+    "Quantity",
     "ScoreCollector",
+    "Shifted",
     "Solution",
     "finite_scale",
 ]
