@@ -8,7 +8,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from uqno.conformal import checks
+from uqno.conformal import checks, told
 from uqno.conformal.groups import (
     GroupCollector,
     GroupedCalibration,
@@ -190,7 +190,7 @@ def collect_groups(
         grows: whether `members` is a list that grows as functions are read.
     """
     checks.some_guarantees(tuple(guarantees))
-    checks.not_shifted(tuple(guarantees))
+    told.not_shifted(tuple(guarantees))
     source = _Source(error, uncertainty, weights)
     facts = source.facts
     collectors = [GroupCollector(rule, facts, members, grows) for rule in guarantees]

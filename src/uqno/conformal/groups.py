@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from uqno.conformal import checks
+from uqno.conformal import checks, told
 from uqno.conformal.checks import InfeasibleError
 from uqno.conformal.guarantees.contract import Collector, Evidence, Facts, Guarantee
 from uqno.conformal.planning import plan_for
@@ -49,8 +49,8 @@ def names_of(label: Any) -> Names:
     if label is None:
         return ()
     if isinstance(label, set | frozenset | tuple | list):
-        return tuple(sorted({checks.group(one) for one in label}))
-    return (checks.group(label),)
+        return tuple(sorted({told.group(one) for one in label}))
+    return (told.group(label),)
 
 
 def memberships(groups: Any, functions: int | None = None) -> list[Names]:
@@ -64,7 +64,7 @@ def memberships(groups: Any, functions: int | None = None) -> list[Names]:
         ValueError: there are more or fewer labels than functions, or one is no label.
     """
     if isinstance(groups, Mapping):
-        inside = {checks.group(name): checks.marks(name, x) for name, x in groups.items()}
+        inside = {told.group(name): told.marks(name, x) for name, x in groups.items()}
         checks.same_number(**{f"marks of group {name!r}": x.size for name, x in inside.items()})
         number = len(next(iter(inside.values()), ()))
         named = [tuple(sorted(g for g, x in inside.items() if x[i])) for i in range(number)]

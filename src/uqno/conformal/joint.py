@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from uqno.conformal import checks
+from uqno.conformal import checks, told
 from uqno.conformal.calibration import calibration_of, collect
 from uqno.conformal.guarantees.contract import Evidence, Guarantee, Solution, finite_scale
 from uqno.conformal.ranks import Ranks
@@ -73,8 +73,8 @@ def jointly(
             positive number.
     """
     checks.same_number(**{name: len(evidence) for name, (_, evidence) in parts.items()})
-    checks.sizes_of(tuple(parts), sizes)
-    checks.levels_alike({name: rule for name, (rule, _) in parts.items()})
+    told.sizes_of(tuple(parts), sizes)
+    told.levels_alike({name: rule for name, (rule, _) in parts.items()})
     solved = {name: rule.solve(evidence) for name, (rule, evidence) in parts.items()}
     j = max(_ranks(name, one).function for name, one in solved.items())
     largest = np.max([one.scores / sizes[name] for name, one in solved.items()], axis=0)

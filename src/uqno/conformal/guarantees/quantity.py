@@ -107,8 +107,8 @@ class Quantity(Guarantee):
     def sentence(self, calibration: Calibration) -> str:
         c = calibration
         inside = (
-            f"the interval of {words.rounded_up(c.scale, 6)} × its uncertainty around the predicted "
-            f"{self.quantity} contains the true {self.quantity}"
+            f"the interval of {words.rounded_up(c.scale, 6)} × its uncertainty around the "
+            f"predicted {self.quantity} contains the true {self.quantity}"
         )
         n = f"n = {c.functions} calibration functions"
         if self.confidence is None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from uqno.conformal import checks, words
+from uqno.conformal import checks, told, words
 from uqno.conformal.checks import InfeasibleError
 from uqno.conformal.guarantees.contract import (
     Collector,
@@ -72,7 +72,7 @@ class Shifted(Guarantee):
             )
         object.__setattr__(self, "shares", self.of.shares)
         if self.ratios is not None and not callable(self.ratios):
-            object.__setattr__(self, "ratios", checks.likelihood_ratios(self.ratios))
+            object.__setattr__(self, "ratios", told.likelihood_ratios(self.ratios))
 
     @property
     def alpha(self) -> Any:
@@ -146,10 +146,10 @@ class Shifted(Guarantee):
     def scale_for(self, calibration: Calibration, function: Mapping[str, Any]) -> float:
         if FIELD not in function:
             raise ValueError(
-                f"the scale depends on the likelihood ratio of the new function, which has no field "
-                f"{FIELD}: give it, with predict(a, {FIELD}=…) or in the sample"
+                "the scale depends on the likelihood ratio of the new function, which has no "
+                f"field {FIELD}: give it, with predict(a, {FIELD}=…) or in the sample"
             )
-        new = checks.likelihood_ratio(function[FIELD])
+        new = told.likelihood_ratio(function[FIELD])
         if calibration.scores is None:
             raise ValueError("the calibration was stored without its scores: calibrate again")
         return self._quantile(calibration.scores, calibration.details["ratios"], new)
@@ -159,6 +159,8 @@ class Shifted(Guarantee):
     def sentence(self, calibration: Calibration) -> str:
         c = calibration
         known = "estimated" if self.estimated else "known"
+        up_to = words.rounded_down(c.details["up_to"][0])
+        limit = words.rounded_up(c.details["limit"][0], 6)
         said = (
             f"For a new function of another law, by {known} likelihood ratios: the band of λ̂(w) × "
             f"uncertainty, w the ratio of the new function, {self.of.promise(c)}, over the draw of "
@@ -167,8 +169,8 @@ class Shifted(Guarantee):
             "given that the laws differ in the inputs alone, that the new law has no input that "
             "is impossible under the old one, and that prediction, uncertainty and ratios were "
             "made without these functions. λ̂(w) rises with w: it is at most "
-            f"{words.rounded_up(c.scale, 6)} up to w = {words.rounded_down(c.details['up_to'][0])} and "
-            f"infinite beyond {words.rounded_up(c.details['limit'][0], 6)}, where no finite scale carries the promise."
+            f"{words.rounded_up(c.scale, 6)} up to w = {up_to} and infinite beyond {limit}, where "
+            "no finite scale carries the promise."
         )
         if self.estimated:
             said += (
@@ -192,7 +194,7 @@ class Shifted(Guarantee):
             raise ValueError(
                 f"details of a shifted calibration have shapes {shapes}, expected {expected}"
             )
-        w = checks.likelihood_ratios(details["ratios"])
+        w = told.likelihood_ratios(details["ratios"])
         if c.scores is None:
             return
         if c.scale < self._quantile(c.scores, w, float(details["up_to"][0])):
@@ -213,7 +215,7 @@ class WithRatios(Collector):
 
     def evidence(self) -> Evidence:
         kept = self.inner.evidence()
-        ratios = checks.likelihood_ratios(self.ratios()) if callable(self.ratios) else self.ratios
+        ratios = told.likelihood_ratios(self.ratios()) if callable(self.ratios) else self.ratios
         checks.same_number(**{"likelihood ratios": len(ratios), "functions": len(kept)})
         both = np.stack([kept.scores, ratios], axis=1)
         return Evidence(kept.sizes, both, kept.weighted)
