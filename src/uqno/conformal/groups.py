@@ -102,11 +102,11 @@ def by_group(values: Any, groups: Any) -> dict[str, Any]:
     {'estate': array([0.7]), 'van': array([0.9, 0.8])}
     """
     array = np.asarray(values)
-    rows = _rows(memberships(groups, len(array)))
+    rows = rows_of(memberships(groups, len(array)))
     return {name: array[index] for name, index in sorted(rows.items())}
 
 
-def _rows(members: Sequence[Names]) -> dict[str, Integers]:
+def rows_of(members: Sequence[Names]) -> dict[str, Integers]:
     """The indices of the functions of each group."""
     rows: dict[str, list[int]] = {}
     for i, names in enumerate(members):
@@ -207,7 +207,7 @@ class GroupCollector(Collector):
             memberships(members, facts.number)
         sizes = None if facts.sizes is None else np.array(facts.sizes)
         refused = {}
-        for name, rows in sorted(_rows(members).items()):
+        for name, rows in sorted(rows_of(members).items()):
             own = None if sizes is None else tuple(sizes[rows].tolist())
             try:
                 self.collectors[name] = rule.collector(Facts(len(rows), own, facts.weighted))
@@ -225,7 +225,7 @@ class GroupCollector(Collector):
         last = self.seen + len(functions)
         if last > len(self.members):
             memberships(self.members, last)  # says how many there are
-        rows = _rows(self.members[self.seen : last])
+        rows = rows_of(self.members[self.seen : last])
         remembered = Remembered(functions)
         for name, index in rows.items():
             if name not in self.collectors:

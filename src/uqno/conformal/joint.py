@@ -49,7 +49,7 @@ def calibrate_jointly(
     >>> from uqno.conformal import guarantees
     >>> made = calibrate_jointly(both, {"p": 1.0, "T": 1.0}, guarantees.Fraction(0.1, 0.05))
     >>> made["p"].jointly, round(made["p"].scale, 3)
-    (('p', 'T'), 1.949)
+    (('p', 'T'), 1.945)
     """
     parts = {}
     for name, (error, uncertainty) in variables.items():

@@ -12,6 +12,7 @@ than those that are predicted; the first of these is checked.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -33,6 +34,7 @@ class EstimatedShift:
         mean, deviation: of the features, (f,), by which they are brought to one size.
         coefficients: (f,) of the features so scaled; intercept: beside them.
         seen: the inputs that it learned from, as bytes, to be recognised again.
+        features: gives the features (f,) of a sample, for `UQNO.calibrate(shift=…)`.
     """
 
     mean: Reals
@@ -40,6 +42,16 @@ class EstimatedShift:
     coefficients: Reals
     intercept: float
     seen: frozenset[bytes] = field(default=frozenset(), repr=False)
+    features: Callable[[Mapping[str, Any]], Any] | None = None
+
+    def __call__(self, sample: Mapping[str, Any]) -> float:
+        """dQ/dP at the input of a sample, by its `features`."""
+        if self.features is None:
+            raise ValueError(
+                "the features of a sample are not known: estimate_shift(…, features=f), f giving "
+                "those of a sample"
+            )
+        return float(self.ratios([self.features(sample)])[0])
 
     def ratios(self, features: Any) -> Reals:
         """dQ/dP at inputs with these features, (n, f) → (n,).
@@ -58,7 +70,12 @@ class EstimatedShift:
         return np.exp(np.clip(log, -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO))
 
 
-def estimate_shift(calibration: Any, deployment: Any, penalty: float = 1.0) -> EstimatedShift:
+def estimate_shift(
+    calibration: Any,
+    deployment: Any,
+    penalty: float = 1.0,
+    features: Callable[[Mapping[str, Any]], Any] | None = None,
+) -> EstimatedShift:
     """Learn dQ/dP from features of inputs of both laws.
 
     Args:
@@ -67,9 +84,11 @@ def estimate_shift(calibration: Any, deployment: Any, penalty: float = 1.0) -> E
             the calibration set itself.
         deployment: (n_Q, f), the same of the deployment.
         penalty: on the squares of the coefficients (of features with deviation 1).
+        features: gives the features of a sample, where samples will be asked for.
 
     Returns:
-        The ratio as a function of features.
+        The ratio as a function of features. Into a calibration of arrays it goes as
+        `guarantee=guarantees.Shifted(Fraction(…), shift.ratios(features), estimated=True)`.
 
     >>> rng = np.random.default_rng(0)
     >>> shift = estimate_shift(rng.normal(size=(500, 1)), rng.normal(size=(500, 1)) + 1)
@@ -93,5 +112,6 @@ def estimate_shift(calibration: Any, deployment: Any, penalty: float = 1.0) -> E
         return float(np.logaddexp(0, -margin).sum() + 0.5 * (ridge * b * b).sum()), gradient
 
     b = minimize(loss, np.zeros(z.shape[1]), jac=True, method="L-BFGS-B").x
+    seen = frozenset(row.tobytes() for row in p)
     intercept = float(b[-1] + np.log(len(p) / len(q)))
-    return EstimatedShift(mean, deviation, b[:-1], intercept, frozenset(r.tobytes() for r in p))
+    return EstimatedShift(mean, deviation, b[:-1], intercept, seen, features)

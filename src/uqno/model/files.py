@@ -18,7 +18,7 @@ import copy
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,7 @@ class ModelParts:
         features: how many callables E sees the answers of; they are not saved.
         deviation: whether E sees the deviation over symmetries and members.
         surfaces: whether the geometries had the signed distance of a surface.
+        quantities: of interest, as JSON holds them.
     """
 
     base: Operator
@@ -76,6 +77,7 @@ class ModelParts:
     deviation: bool
     surfaces: bool
     probe: Probe | None = None
+    quantities: Mapping[str, Any] = field(default_factory=dict)
 
 
 def save(folder: Path, saved: ModelParts) -> None:
@@ -133,6 +135,7 @@ def _write(folder: Path, saved: ModelParts) -> None:
         "surfaces": saved.surfaces,
         "calibrations": len(saved.calibrations),
         "seen": sorted(saved.seen),
+        "quantities": dict(saved.quantities),
     }
     write_json(folder / "model.json", content, indent=1)
     write_text(
@@ -264,6 +267,7 @@ def _rebuilt(
         content["deviation"],
         content["surfaces"],
         Probe.read(folder / PROBE) if (folder / PROBE).is_file() else None,
+        content.get("quantities", {}),
     )
 
 

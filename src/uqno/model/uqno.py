@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.utils.data import Subset
 
 from uqno.band import Band
-from uqno.conformal import Calibration, FunctionStream, calibrate_all, checks
+from uqno.conformal import Calibration, checks
 from uqno.conformal.guarantees import Guarantee
 from uqno.data.conversion import Form, as_tensors
 from uqno.data.fields import Names
@@ -28,6 +28,15 @@ from uqno.data.sources import as_samples, as_stream, size_of
 from uqno.model import files, tie
 from uqno.model.answer import band_of, on_grid, triangles_of
 from uqno.model.base import as_base, checked_members, is_trained
+from uqno.model.calibrating import (
+    Notes,
+    calibrated,
+    groups_of,
+    intervals_beside,
+    of_groups,
+    quantity_of,
+    told_of,
+)
 from uqno.model.files import ModelParts
 from uqno.model.folds import as_crossfits, out_of_fold, residuals_of, train_folds
 from uqno.model.inputs import (
@@ -41,6 +50,7 @@ from uqno.model.inputs import (
     refuse_other_functions,
 )
 from uqno.model.naming import as_inputs
+from uqno.model.quantities import Quantities, intervals_of, learn
 from uqno.model.scoring import (
     Level,
     chosen,
@@ -100,6 +110,10 @@ class UQNO:
         self.members = checked_members(members, self.trained)
         self.fitted = False
         self.calibrations: tuple[Calibration, ...] = ()
+        self.intervals: tuple[Calibration, ...] = ()
+        self.quantities = Quantities()
+        self.groups: Any = None
+        self.shift: Any = None
         self.seen: frozenset[str] = frozenset()
         self.dimensions: int | None = None
         self.surfaces = False
@@ -121,6 +135,7 @@ class UQNO:
         seed: int = 0,
         folder: str | Path | None = None,
         resume: bool = False,
+        functionals: Mapping[str, Any] | None = None,
         **training: Any,
     ) -> UQNO:
         """Train Ĝ unless it is trained, then E, on residuals of functions that Ĝ has not seen.
@@ -137,6 +152,8 @@ class UQNO:
             seed: decides the folds, the weights and the order of the functions.
             folder: where checkpoints are written; None writes none.
             resume: go on with what is in `folder`.
+            functionals: quantities of interest by name, f(field, sample) or a `uqno.Functional`:
+                the uncertainty of each is learned, for the intervals that `calibrate` makes.
             training: of `uqno.training.fit`: batch_size, learning_rate, precision, progress, …
         """
         folder = None if folder is None else Path(folder)
@@ -162,7 +179,7 @@ class UQNO:
         if folder is not None:
             refuse_other_functions(folder, seen, resume)
         # From here on weights change: a fit that fails leaves no calibration of other weights.
-        self.fitted, self.calibrations, self.probe = False, (), None
+        self.fitted, self.calibrations, self.intervals, self.probe = False, (), (), None
         self.seen |= frozenset(seen)  # with those of earlier fits: Ĝ stays as these left it
         if self.folds:
             residuals = out_of_fold(self.base, train, self.folds)
@@ -182,6 +199,9 @@ class UQNO:
             "uncertainty", epochs if uncertainty_epochs is None else uncertainty_epochs
         )
         self.uncertainty.fit(self.base, residuals, Options(uncertainty_options, seed))
+        self.quantities = Quantities()
+        if functionals:
+            self.quantities = learn(functionals, residuals, self.base, self.uncertainty)
         self.fitted = True
         return self
 
@@ -197,10 +217,14 @@ class UQNO:
         confidence: float | None = None,
         *,
         guarantee: Guarantee | Sequence[Guarantee] | None = None,
+        groups: Any = None,
+        shift: Any = None,
+        functionals: Mapping[str, Any] | None = None,
+        joint: bool = False,
         inputs: Names = None,
         outputs: Names = None,
         batch_size: int = 16,
-    ) -> Calibration | tuple[Calibration, ...]:
+    ) -> Any:
         """λ̂ from held-out functions, each read once, scored and forgotten.
 
         Args:
@@ -212,10 +236,16 @@ class UQNO:
             sampling, confidence: of that guarantee too.
             weights: measure coverage by the samples' `weights` instead of by points.
             guarantee: another guarantee, or several, instead of these.
+            groups: a promise for each group by itself: labels as in `uqno.calibrate`, or a callable
+                that gives the group of a sample, which it sees without its truth.
+            shift: dQ/dP of each function, as in `uqno.calibrate`, or a callable of a sample.
+            functionals: quantities to give intervals of, at δ; by default those of `fit`.
+            joint: promise the band and all quantities at once.
             batch_size: functions that are predicted together.
 
         Returns:
-            The calibration, or a tuple of them where several were asked for.
+            The `Calibration`, with groups a `GroupedCalibration`; or a tuple of them where several
+            were asked for. The calibrations of quantities are in `intervals`.
 
         Raises:
             InfeasibleError: no finite λ̂ carries the guarantee; the message says what would.
@@ -237,12 +267,19 @@ class UQNO:
         if any(rule.needs_independent_points for rule in rules):
             functions = unless_tied(functions, self.base, self.uncertainty)
         probe = tie.Probe()
-        watched = unless_seen(probe.watch(functions, self.base, self.uncertainty), self.seen)
-        calibrations = calibrate_all(FunctionStream(watched, weighted=weights), None, rules)
+        notes = Notes(groups, shift, self.quantities.asked(functionals))
+        made = calibrated(
+            probe.watch(functions, self.base, self.uncertainty), rules, notes,
+            lambda noted: unless_seen(noted, self.seen), weighted=weights, joint=joint,
+        )  # fmt: skip
         self._glance = tie.Glance.of(self.base, self.uncertainty)
-        self.calibrations = tuple(replace(one, model=self._glance.digest) for one in calibrations)
-        self.probe = probe if tie.needs_probe(self.base, self.uncertainty) else None
-        return self.calibrations if several else self.calibrations[0]
+        made = made.tied_to(self._glance.digest)
+        self.calibrations, self.intervals = made.all_bands(), made.intervals
+        self.groups, self.shift = groups, shift
+        self.quantities = notes.quantities.with_probe(probe)
+        needed = tie.needs_probe(self.base, self.uncertainty) or bool(made.intervals)
+        self.probe = probe if needed else None
+        return made.bands if several else made.bands[0]
 
     def scored(
         self, data: Any, batch_size: int = 16, weighted: bool = False
@@ -273,6 +310,8 @@ class UQNO:
         outputs: Names = None,
         alpha: float | None = None,
         delta: float | None = None,
+        group: Any = None,
+        likelihood_ratio: Any = None,
         batch_size: int = 16,
     ) -> Band:
         """The calibrated band of one function or of a batch.
@@ -286,36 +325,58 @@ class UQNO:
             at: None for the grid of a, a resolution (421 or (421, 421)), or points (q, d), in the
                 coordinates of a where it has any.
             alpha, delta: which of several calibrations; the first by default.
+            group: of the function, after a calibration by groups: a label, or several in a set; a
+                list with one entry for each function. By default what its callable says.
+            likelihood_ratio: dQ/dP of the function, or of each, after one with a shift; alike.
             batch_size: how many functions are predicted together.
 
+        Returns:
+            The band; with intervals of quantities in `functionals`, where `at` is None.
+
         Raises:
+            InfeasibleError: under the shift, no finite scale carries the promise for a function.
             ValueError: the model has changed since it was calibrated, or a does not fit it.
         """
-        calibration = self.calibration(alpha, delta)
-        self._check_tie(calibration)
+        calibrations = self.at_levels(alpha, delta)
+        self._check_tie(calibrations[0])
         given, naming = as_inputs(a, inputs, outputs, self._form)
         if isinstance(given, Mapping) and self.dimensions is None:
             given, triangles = as_calibrated(given, self.surfaces), triangles_of(given)
         else:
             triangles = None
         fields, is_one = as_batch(self.base, given, self.dimensions)
+        raw = given if is_one and isinstance(given, Mapping) else None
         operator = self.base.operator
         where, coordinates = places(operator, fields, naming.at(at, fields, operator))
         answer = predicted_in_parts(self.base, self.uncertainty, fields, where, batch_size)
         if isinstance(at, int | np.integer) or (isinstance(at, Sequence) and at):
             answer = on_grid(answer, coordinates)
+        told = (group, self.groups), (likelihood_ratio, self.shift)
+        calibration, samples = told_of(calibrations, raw, fields, self.quantities, *told)
         # Coverage is counted as it was calibrated: by the weights, or by points.
         counted = calibration.weighted and at is None and "weights" in fields
         weights = fields["weights"] if counted else None
-        scales = own_scales(calibration, fields)
+        scales = own_scales(calibration, samples)
         band = band_of(answer, calibration, coordinates, triangles, weights, scales, is_one=is_one)
+        if at is None:
+            wanted = intervals_beside(self.intervals, calibration, self.quantities.functionals)
+            made = intervals_of(self.quantities, wanted, answer, samples, is_one=is_one)
+            band = replace(band, functionals=made)
         return naming.named(band, at)
 
-    def calibration(self, alpha: float | None = None, delta: float | None = None) -> Calibration:
-        """The calibration for (α, δ); the first one by default."""
+    def calibration(
+        self, alpha: float | None = None, delta: float | None = None, group: Any = None
+    ) -> Calibration:
+        """The calibration for (α, δ), the first one by default, and for a group if there are."""
+        found = self.at_levels(alpha, delta)
+        return of_groups(found, groups_of(group, None, ({},), bool(found[0].group)))
+
+    def at_levels(self, alpha: float | None, delta: float | None) -> tuple[Calibration, ...]:
+        """The calibrations for (α, δ), or for the first pair: one, or one for each group."""
         if not self.calibrations:
             self._need_fit("predict")
-        return chosen(self.calibrations, alpha, delta)
+        first = chosen(self.calibrations, alpha, delta)
+        return tuple(one for one in self.calibrations if one.rule == first.rule)
 
     # --- files ------------------------------------------------------------------------------
 
@@ -329,13 +390,14 @@ class UQNO:
             self.base.others,
             self.uncertainty,
             self.base.symmetries,
-            self.calibrations,
+            self.calibrations + self.intervals,
             self.seen,
             self.dimensions,
             len(self.base.features),
             self.base.deviation,
             self.surfaces,
             self.probe,
+            self.quantities.saved(),
         )
         files.save(Path(folder), saved)
 
@@ -348,8 +410,11 @@ class UQNO:
         *,
         symmetries: Sequence[Symmetry] | None = None,
         features: Sequence[Feature] = (),
+        functionals: Mapping[str, Any] | None = None,
     ) -> UQNO:
         """The model in a folder. What is not uqno's own is passed in: a module, features, …
+
+        Without `functionals`, the callables of its quantities, it gives no intervals of them.
 
         Raises:
             DamagedError: a file is missing or is not what was saved.
@@ -366,9 +431,14 @@ class UQNO:
             trained=True,
         )
         model.base = replace(model.base, others=saved.others)
-        model.fitted, model.calibrations = True, saved.calibrations
+        model.fitted = True
+        model.calibrations = tuple(c for c in saved.calibrations if not quantity_of(c))
+        model.intervals = tuple(c for c in saved.calibrations if quantity_of(c))
         model.seen, model.dimensions = saved.seen, saved.dimensions
         model.surfaces, model.probe = saved.surfaces, saved.probe
+        model.quantities = Quantities.restored(saved.quantities).passed_again(
+            functionals or {}, saved.probe
+        )
         for calibration in model.calibrations:
             model._check_tie(calibration)
         return model

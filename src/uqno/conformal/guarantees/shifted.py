@@ -111,7 +111,14 @@ class Shifted(Guarantee):
             )
         # Without their number: whether so many suffice is for the weights to say.
         inner = self.of.collector(Facts(None, None, facts.weighted))
-        return WithRatios(inner, self.ratios)
+        return WithRatios(inner, self)
+
+    def with_ratios(self, kept: Evidence) -> Evidence:
+        """The scores that another guarantee keeps, (n,), each with its likelihood ratio, (n, 2)."""
+        ratios = told.likelihood_ratios(self.ratios()) if callable(self.ratios) else self.ratios
+        checks.same_number(**{"likelihood ratios": len(ratios), "functions": len(kept)})
+        both = np.stack([kept.scores, ratios], axis=1)
+        return Evidence(kept.sizes, both, kept.weighted)
 
     def solve(self, evidence: Evidence) -> Solution:
         checks.functions(len(evidence))
@@ -204,8 +211,8 @@ class Shifted(Guarantee):
 class WithRatios(Collector):
     """What another guarantee keeps, with the likelihood ratio beside each score."""
 
-    def __init__(self, inner: Collector, ratios: Any) -> None:
-        self.inner, self.ratios = inner, ratios
+    def __init__(self, inner: Collector, rule: Shifted) -> None:
+        self.inner, self.rule = inner, rule
 
     def ranks(self, points: int) -> Integers | None:
         return self.inner.ranks(points)
@@ -214,11 +221,7 @@ class WithRatios(Collector):
         self.inner.add(functions)
 
     def evidence(self) -> Evidence:
-        kept = self.inner.evidence()
-        ratios = told.likelihood_ratios(self.ratios()) if callable(self.ratios) else self.ratios
-        checks.same_number(**{"likelihood ratios": len(ratios), "functions": len(kept)})
-        both = np.stack([kept.scores, ratios], axis=1)
-        return Evidence(kept.sizes, both, kept.weighted)
+        return self.rule.with_ratios(self.inner.evidence())
 
 
 def effective_number(ratios: Reals) -> float:
