@@ -13,17 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from uqno.conformal import Calibration, EstimatedShift, FunctionStream, GroupedCalibration, checks
+from uqno.conformal import Calibration, EstimatedShift, FunctionStream, GroupedCalibration
 from uqno.conformal.calibration import calibration_of, collect, collect_groups
-from uqno.conformal.groups import Names, largest_of, memberships, names_of, rows_of, solve_groups
+from uqno.conformal.groups import Names, memberships, names_of, rows_of, solve_groups
 from uqno.conformal.guarantees import Guarantee, Quantity, Shifted
 from uqno.conformal.guarantees.contract import Evidence
-from uqno.conformal.guarantees.shifted import FIELD
 from uqno.conformal.joint import jointly
 from uqno.conformal.told import likelihood_ratio
 from uqno.model.quantities import BAND, Quantities, evidence_of, score_of
 from uqno.model.scoring import Scored
-from uqno.types import Array, Sample
+from uqno.types import Array
 
 Triples = Iterator[tuple[Array, Array, Array | None]]
 
@@ -184,108 +183,6 @@ def _of_quantities(
 def _size(quantities: Quantities, name: str) -> float:
     learned = quantities.learned.get(name)
     return 1.0 if learned is None else learned.size
-
-
-# --- which of them a new function takes ----------------------------------------------------------
-
-
-def groups_of(
-    group: Any, grouping: Any, samples: Sequence[Mapping[str, Array]], grouped: bool
-) -> tuple[Names, ...]:
-    """The groups of each function that is predicted.
-
-    Args:
-        group: a label, or several in a set, for all functions; or a list with those of each.
-        grouping: the callable of `calibrate`, which is asked where `group` is None.
-        samples: the functions, as the user's callables see them; grouped: whether there are groups at all.
-    """
-    if not grouped:
-        if group is not None:
-            raise ValueError(
-                f"group = {group!r}, but the model was calibrated for all functions together: "
-                "leave group out, or calibrate with groups="
-            )
-        return ((),) * len(samples)
-    if isinstance(group, list):
-        return tuple(memberships(group, len(samples)))
-    if group is None and callable(grouping):
-        return tuple(names_of(grouping(sample)) for sample in samples)
-    return (names_of(group),) * len(samples)
-
-
-def told_of(
-    calibrations: Sequence[Calibration],
-    raw: Sample | None,
-    fields: Mapping[str, Any],
-    quantities: Quantities,
-    group: tuple[Any, Any],
-    ratio: tuple[Any, Any],
-) -> tuple[Calibration, list[Sample]]:
-    """What is told of functions that are predicted: their calibration, and their fields.
-
-    Args:
-        calibrations: one, or one for each group.
-        raw: the one function as it was given; None for a batch.
-        fields: of the batch; quantities: which fields are truths.
-        group, ratio: what `predict` was given, and the callable of `calibrate`.
-
-    Returns:
-        The calibration that all functions have in common, and the fields of each with its
-        likelihood ratio, if there is one.
-    """
-    number = len(next(iter(fields.values())))
-    samples: list[Sample] = [{n: x[i] for n, x in fields.items()} for i in range(number)]
-    if raw is not None:
-        samples = [{n: x for n, x in raw.items() if n != "u"}]
-    seen = [quantities.shown(sample) for sample in samples]
-    names = groups_of(*group, seen, bool(calibrations[0].group))
-    calibration = of_groups(calibrations, names)
-    given, shift = ratio
-    if not isinstance(calibration.rule, Shifted):
-        if given is not None:
-            raise ValueError(
-                f"likelihood_ratio = {given!r}, but the model was calibrated without a shift: "
-                "leave it out, or calibrate with shift="
-            )
-        return calibration, samples
-    ratios: list[Any] = [None] * number
-    if given is not None:
-        ratios = [*given] if isinstance(given, list | tuple | np.ndarray) else [given] * number
-        checks.same_number(**{"likelihood ratios": len(ratios), "functions": number})
-    elif callable(shift):
-        ratios = [shift(sample) for sample in seen]
-    with_ratios = zip(samples, ratios, strict=True)
-    return calibration, [s if w is None else {**s, FIELD: w} for s, w in with_ratios]
-
-
-def of_groups(calibrations: Sequence[Calibration], groups: Sequence[Names]) -> Calibration:
-    """The calibration that functions in these groups have in common; the first without groups.
-
-    Raises:
-        ValueError: a group is not known, or the functions have different calibrations.
-    """
-    if not calibrations[0].group:
-        return calibrations[0]
-    each = [largest_of(calibrations, names) for names in groups]
-    if len({one.group for one in each}) > 1:
-        raise ValueError(
-            f"the functions have the scales of {len({one.group for one in each})} groups, each "
-            "with a promise of its own: predict those of each group together"
-        )
-    return each[0]
-
-
-def intervals_beside(
-    intervals: Sequence[Calibration], band: Calibration, wanted: Iterable[str]
-) -> dict[str, Calibration]:
-    """The intervals that go with the calibration of a band, by the name of the quantity."""
-
-    def level(one: Calibration) -> Any:
-        rule: Any = getattr(one.rule, "of", one.rule)
-        return one.group, one.delta, getattr(rule, "confidence", None), one.jointly
-
-    fitting = {quantity_of(one): one for one in intervals if level(one) == level(band)}
-    return {name: fitting[name] for name in wanted if name in fitting}
 
 
 def quantity_of(calibration: Calibration) -> str:

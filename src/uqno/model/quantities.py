@@ -14,16 +14,14 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from uqno.conformal import Calibration
-from uqno.conformal.checks import InfeasibleError
-from uqno.conformal.functionals import Interval, learn_uncertainty, uncertainty_of
+from uqno.conformal.functionals import learn_uncertainty, uncertainty_of
 from uqno.conformal.guarantees.contract import Evidence
 from uqno.conformal.joint import usual_size
 from uqno.conformal.scores import ratios
 from uqno.model.scoring import Scored, predicted
 from uqno.model.tie import TOLERANCE, Probe
 from uqno.types import Array, Reals, Sample
-from uqno.uncertainty.contract import Base, Prediction, Residuals, Uncertainty
+from uqno.uncertainty.contract import Base, Residuals, Uncertainty
 
 BAND: Final = "the band"
 """What the band is called among the parts of a joint promise."""
@@ -235,6 +233,8 @@ def learn(
         residuals: what E was trained on; base: Ĝ; uncertainty: E.
     """
     quantities = Quantities().asked(functionals)
+    if not functionals:
+        return quantities
     asked = quantities.functionals
     rows: dict[str, list[tuple[Reals, Reals]]] = {name: [] for name in asked}
     scores = []
@@ -306,43 +306,3 @@ def evidence_of(scores: Sequence[tuple[float, int]]) -> Evidence:
     """The scores of calibration functions as a guarantee takes them."""
     values, sizes = zip(*scores, strict=True)
     return Evidence(np.array(sizes), np.array(values))
-
-
-# --- the intervals of new functions --------------------------------------------------------------
-
-
-def intervals_of(
-    quantities: Quantities,
-    calibrations: Mapping[str, Calibration],
-    answer: Prediction,
-    samples: Sequence[Sample],
-    *,
-    is_one: bool,
-) -> dict[str, Interval]:
-    """The interval of each quantity, for one function or all of a batch.
-
-    Args:
-        quantities: with their callables; calibrations: of those that are wanted, by name.
-        answer: Ĝ and E of the batch; samples: the fields of each function.
-
-    Raises:
-        InfeasibleError: no finite scale carries the promise for one of the functions.
-    """
-    centers = answer.center.cpu().double().numpy()
-    uncertainties = answer.uncertainty.cpu().double().numpy()
-    made = {}
-    for name, calibration in calibrations.items():
-        rows = []
-        for center, E, sample in zip(centers, uncertainties, samples, strict=True):
-            seen = quantities.shown(sample)
-            middle, R = center_and_uncertainty(name, quantities, center, E, seen)
-            scale = calibration.scale_for(sample)
-            if not np.isfinite(scale):
-                raise InfeasibleError(f"no finite interval of {name} carries the promise here")
-            rows.append((middle, middle - scale * R, middle + scale * R))
-        ends = [np.array(x) for x in zip(*rows, strict=True)]
-        if ends[0].shape[1] == 1:
-            ends = [x[:, 0] for x in ends]
-        center, lower, upper = (x[0] for x in ends) if is_one else ends
-        made[name] = Interval(center, lower, upper, calibration, calibration.guarantee)
-    return made

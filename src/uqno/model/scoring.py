@@ -166,6 +166,24 @@ def unless_tied(
         yield one
 
 
+def rules_of(
+    guarantee: Guarantee | Sequence[Guarantee] | None,
+    alpha: Level,
+    delta: Level,
+    sampling: str,
+    confidence: float | None,
+) -> tuple[list[Guarantee], bool]:
+    """The guarantees that are asked for, and whether they were given as several.
+
+    Args:
+        guarantee: one or several; None for the paper's with the levels that follow.
+    """
+    if guarantee is None:
+        several = isinstance(alpha, Iterable) or isinstance(delta, Iterable)
+        return guarantees_of(alpha, delta, sampling, confidence), several
+    return ([*guarantee], True) if isinstance(guarantee, Sequence) else ([guarantee], False)
+
+
 def guarantees_of(
     alpha: Level, delta: Level, sampling: str, confidence: float | None
 ) -> list[Guarantee]:

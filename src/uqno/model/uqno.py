@@ -9,15 +9,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import Subset
 
 from uqno.band import Band
 from uqno.conformal import Calibration, checks
@@ -26,43 +24,17 @@ from uqno.data.conversion import Form, as_tensors
 from uqno.data.fields import Names
 from uqno.data.sources import as_samples, as_stream, size_of
 from uqno.model import files, tie
-from uqno.model.answer import band_of, on_grid, triangles_of
 from uqno.model.base import as_base, checked_members, is_trained
-from uqno.model.calibrating import (
-    Notes,
-    calibrated,
-    groups_of,
-    intervals_beside,
-    of_groups,
-    quantity_of,
-    told_of,
-)
+from uqno.model.calibrating import Notes, calibrated, quantity_of
 from uqno.model.files import ModelParts
-from uqno.model.folds import as_crossfits, out_of_fold, residuals_of, train_folds
-from uqno.model.inputs import (
-    Places,
-    as_batch,
-    as_calibrated,
-    fingerprint,
-    is_surface,
-    own_scales,
-    places,
-    refuse_other_functions,
-)
+from uqno.model.folds import as_crossfits, checked_folds, out_of_fold, residuals_of, train_base
+from uqno.model.inputs import Places, fingerprint, is_surface, refuse_other_functions
 from uqno.model.naming import as_inputs
-from uqno.model.quantities import Quantities, intervals_of, learn
-from uqno.model.scoring import (
-    Level,
-    chosen,
-    guarantees_of,
-    predicted,
-    predicted_in_parts,
-    scored,
-    unless_seen,
-    unless_tied,
-)
+from uqno.model.predicting import Told, band_for, groups_of, of_groups
+from uqno.model.quantities import Quantities, learn
+from uqno.model.scoring import Level, chosen, predicted, rules_of, scored, unless_seen, unless_tied
 from uqno.operators.symmetry import Symmetry, augmentation
-from uqno.training import CrossFit, RelativeL2, fit
+from uqno.training import CrossFit, RelativeL2
 from uqno.types import Array, Sample
 from uqno.uncertainty import Quantile, Uncertainty
 from uqno.uncertainty.contract import Base, Feature, Options, Prediction
@@ -112,7 +84,7 @@ class UQNO:
         self.calibrations: tuple[Calibration, ...] = ()
         self.intervals: tuple[Calibration, ...] = ()
         self.quantities = Quantities()
-        self.groups: Any = None
+        self.groups: Any = None  # the callables of `calibrate`, for `predict` to ask
         self.shift: Any = None
         self.seen: frozenset[str] = frozenset()
         self.dimensions: int | None = None
@@ -174,8 +146,7 @@ class UQNO:
             "augment": augmentation(self.base.symmetries),
             **options("base", epochs),
         }
-        if self.members > 1 and crossfit is None:
-            raise ValueError(f"members = {self.members} needs crossfit=2 or more folds, not None")
+        checked_folds(self.members, crossfit)
         if folder is not None:
             refuse_other_functions(folder, seen, resume)
         # From here on weights change: a fit that fails leaves no calibration of other weights.
@@ -185,23 +156,17 @@ class UQNO:
             residuals = out_of_fold(self.base, train, self.folds)
         elif self.trained:
             residuals = residuals_of(self.base, train)
-        elif crossfit is None:
-            half = len(train) // 2
-            fit(self.base.operator, Subset(train, range(half)), **base_options)
-            residuals = residuals_of(self.base, Subset(train, range(half, len(train))))
         else:
-            crossfits = train_folds(self.base.operator, train, crossfit, self.members, base_options)
-            self.base = replace(self.base, others=tuple(one.operator for one in crossfits[1:]))
-            residuals = out_of_fold(self.base, train, crossfits)
+            self.base, residuals = train_base(
+                self.base, train, crossfit, self.members, base_options
+            )
         self.trained = True
         log.info("training the uncertainty on %d residuals", len(residuals))
         uncertainty_options = options(
             "uncertainty", epochs if uncertainty_epochs is None else uncertainty_epochs
         )
         self.uncertainty.fit(self.base, residuals, Options(uncertainty_options, seed))
-        self.quantities = Quantities()
-        if functionals:
-            self.quantities = learn(functionals, residuals, self.base, self.uncertainty)
+        self.quantities = learn(functionals or {}, residuals, self.base, self.uncertainty)
         self.fitted = True
         return self
 
@@ -257,12 +222,7 @@ class UQNO:
         data = as_stream(data, inputs, outputs, form=self._form)
         if (size := size_of(data)) is not None:
             checks.functions(size)
-        if guarantee is None:
-            rules = guarantees_of(alpha, delta, sampling, confidence)
-            several = isinstance(alpha, Iterable) or isinstance(delta, Iterable)
-        else:
-            several = isinstance(guarantee, Sequence)
-            rules = [*guarantee] if isinstance(guarantee, Sequence) else [guarantee]
+        rules, several = rules_of(guarantee, alpha, delta, sampling, confidence)
         functions = scored(self.base, self.uncertainty, data, batch_size, weights)
         if any(rule.needs_independent_points for rule in rules):
             functions = unless_tied(functions, self.base, self.uncertainty)
@@ -340,29 +300,8 @@ class UQNO:
         calibrations = self.at_levels(alpha, delta)
         self._check_tie(calibrations[0])
         given, naming = as_inputs(a, inputs, outputs, self._form)
-        if isinstance(given, Mapping) and self.dimensions is None:
-            given, triangles = as_calibrated(given, self.surfaces), triangles_of(given)
-        else:
-            triangles = None
-        fields, is_one = as_batch(self.base, given, self.dimensions)
-        raw = given if is_one and isinstance(given, Mapping) else None
-        operator = self.base.operator
-        where, coordinates = places(operator, fields, naming.at(at, fields, operator))
-        answer = predicted_in_parts(self.base, self.uncertainty, fields, where, batch_size)
-        if isinstance(at, int | np.integer) or (isinstance(at, Sequence) and at):
-            answer = on_grid(answer, coordinates)
-        told = (group, self.groups), (likelihood_ratio, self.shift)
-        calibration, samples = told_of(calibrations, raw, fields, self.quantities, *told)
-        # Coverage is counted as it was calibrated: by the weights, or by points.
-        counted = calibration.weighted and at is None and "weights" in fields
-        weights = fields["weights"] if counted else None
-        scales = own_scales(calibration, samples)
-        band = band_of(answer, calibration, coordinates, triangles, weights, scales, is_one=is_one)
-        if at is None:
-            wanted = intervals_beside(self.intervals, calibration, self.quantities.functionals)
-            made = intervals_of(self.quantities, wanted, answer, samples, is_one=is_one)
-            band = replace(band, functionals=made)
-        return naming.named(band, at)
+        told = Told(group, likelihood_ratio)
+        return naming.named(band_for(self, calibrations, given, naming, at, told, batch_size), at)
 
     def calibration(
         self, alpha: float | None = None, delta: float | None = None, group: Any = None
@@ -386,19 +325,11 @@ class UQNO:
         for calibration in self.calibrations:
             self._check_tie(calibration)
         saved = ModelParts(
-            self.base.operator,
-            self.base.others,
-            self.uncertainty,
-            self.base.symmetries,
-            self.calibrations + self.intervals,
-            self.seen,
-            self.dimensions,
-            len(self.base.features),
-            self.base.deviation,
-            self.surfaces,
-            self.probe,
+            self.base.operator, self.base.others, self.uncertainty, self.base.symmetries,
+            self.calibrations + self.intervals, self.seen, self.dimensions,
+            len(self.base.features), self.base.deviation, self.surfaces, self.probe,
             self.quantities.saved(),
-        )
+        )  # fmt: skip
         files.save(Path(folder), saved)
 
     @classmethod
@@ -423,22 +354,17 @@ class UQNO:
         saved = files.load(Path(folder), base, uncertainty, symmetries)
         files.check_features(folder, saved, len(features))
         model = cls(
-            saved.base,
-            saved.uncertainty,
-            symmetries=saved.symmetries,
-            features=features,
-            deviation=saved.deviation,
-            trained=True,
-        )
+            saved.base, saved.uncertainty, symmetries=saved.symmetries, features=features,
+            deviation=saved.deviation, trained=True,
+        )  # fmt: skip
         model.base = replace(model.base, others=saved.others)
         model.fitted = True
         model.calibrations = tuple(c for c in saved.calibrations if not quantity_of(c))
         model.intervals = tuple(c for c in saved.calibrations if quantity_of(c))
         model.seen, model.dimensions = saved.seen, saved.dimensions
         model.surfaces, model.probe = saved.surfaces, saved.probe
-        model.quantities = Quantities.restored(saved.quantities).passed_again(
-            functionals or {}, saved.probe
-        )
+        quantities = Quantities.restored(saved.quantities)
+        model.quantities = quantities.passed_again(functionals or {}, saved.probe)
         for calibration in model.calibrations:
             model._check_tie(calibration)
         return model
