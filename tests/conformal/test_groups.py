@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import uqno
-from uqno.conformal import Calibration, GroupedCalibration, Profile, by_group, guarantees
+from uqno.conformal import Calibration, GroupedCalibration, by_group, guarantees
 from uqno.conformal.calibration import calibrate_groups
 from uqno.conformal.checks import InfeasibleError
 from uqno.conformal.groups import GroupCollector, largest_of, memberships, names_of
 from uqno.conformal.guarantees.contract import Facts
+from uqno.conformal.profile import concatenate, profile, profile_ranks
 from uqno.conformal.stream import FunctionStream
 
 RNG = np.random.default_rng(0)
@@ -60,8 +61,9 @@ def test_weights_streams_profiles_and_lists():
         alpha=0.1, delta=0.1, groups=[*LABELS],
     )  # fmt: skip
     same(streamed["van"], alone(van, alpha=0.1, delta=0.1))
-    profile = Profile.concatenated([profiled(e, E, [27]) for e, E in zip(ERROR, ONES, strict=True)])
-    same(uqno.calibrate(profile, None, 0.1, 0.1, groups=LABELS)["van"], streamed["van"])
+    ranks = profile_ranks(M)
+    kept = concatenate([profile(e, E, ranks) for e, E in zip(ERROR, ONES, strict=True)])
+    same(uqno.calibrate(kept, None, 0.1, 0.1, groups=LABELS)["van"], streamed["van"])
     sizes = RNG.integers(20, M, N)
     mixed = [e[:m] for e, m in zip(ERROR, sizes, strict=True)]
     ones = [np.ones(m) for m in sizes]
