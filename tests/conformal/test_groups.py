@@ -71,9 +71,7 @@ def test_weights_streams_profiles_and_lists():
     listed = [i for i in range(N) if van[i]]
     same(drawn["van"], uqno.calibrate([mixed[i] for i in listed], [ones[i] for i in listed],
                                       0.3, 0.2, "iid"))  # fmt: skip
-    by_draw = uqno.calibrate(
-        mixed, ones, 0.3, 0.2, "iid", mixed="subsample", groups=LABELS, seed=1
-    )
+    by_draw = uqno.calibrate(mixed, ones, 0.3, 0.2, "iid", mixed="subsample", groups=LABELS, seed=1)
     assert by_draw["van"].functions == van.sum()
     iterators = uqno.calibrate(iter(ERROR), iter(ONES), 0.3, 0.2, "iid", groups=LABELS)
     assert iterators["van"].functions == van.sum()

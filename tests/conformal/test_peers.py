@@ -38,9 +38,7 @@ def test_groups_agree_with_mapie(delta):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from mapie.regression import SplitConformalRegressor
-    made = uqno.calibrate(
-        (TRUTH - PREDICTION)[:, None], np.ones((N, 1)), 0.5, delta, groups=GROUPS
-    )
+    made = uqno.calibrate((TRUTH - PREDICTION)[:, None], np.ones((N, 1)), 0.5, delta, groups=GROUPS)
     for g in range(3):
         mask = GROUPS == g
         with warnings.catch_warnings():

@@ -49,7 +49,9 @@ def test_a_callable_and_labels_give_each_group_its_scale():
     by_callable = one.calibrate(held, 0.1, 0.1, groups=sign)
     by_labels = other.calibrate(held, 0.1, 0.1, groups=labels)
     assert isinstance(by_callable, GroupedCalibration)
-    assert {g: c.scale for g, c in by_callable.items()} == {g: c.scale for g, c in by_labels.items()}
+    assert {g: c.scale for g, c in by_callable.items()} == {
+        g: c.scale for g, c in by_labels.items()
+    }
     for group in ("up", "down"):
         alone = model().calibrate(
             [s for s, label in zip(held, labels, strict=True) if label == group], 0.1, 0.1
