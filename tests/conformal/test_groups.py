@@ -171,7 +171,7 @@ def test_groups_without_or_with_the_same_name_are_refused():
         GroupedCalibration.from_json(json.dumps(content))
 
 
-# --- bad input --------------------------------------------------------------------------------------
+# --- bad input ---------------------------------------------------------------------------------
 
 
 def test_groups_that_are_too_small_are_all_named():

@@ -40,7 +40,7 @@ def test_groups_agree_with_mapie(delta):
         from mapie.regression import SplitConformalRegressor
     made = uqno.calibrate((TRUTH - PREDICTION)[:, None], np.ones((N, 1)), 0.5, delta, groups=GROUPS)
     for g in range(3):
-        mask = GROUPS == g
+        mask = g == GROUPS
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             theirs = SplitConformalRegressor(
@@ -62,7 +62,7 @@ def test_groups_and_uncertainties_agree_with_crepes(delta):
     theirs = ConformalRegressor().fit(TRUTH - PREDICTION, sigmas=E, bins=GROUPS)
     compared = 0
     for g in range(3):
-        n = (GROUPS == g).sum()
+        n = (g == GROUPS).sum()
         if float((n + 1) * delta).is_integer():
             continue
         interval = theirs.predict_int(

@@ -10,7 +10,8 @@ from uqno.conformal.guarantees import Fraction, Shifted
 
 def test_ratios_of_two_normal_laws():
     rng = np.random.default_rng(0)
-    old, new = rng.normal(size=(20_000, 2)), rng.normal(size=(10_000, 2)) + [0.8, 0]
+    old = rng.normal(size=(20_000, 2))
+    new = rng.normal(loc=[0.8, 0], size=(10_000, 2))
     shift = estimate_shift(old, new)
     x = rng.normal(size=(200, 2))
     known = np.exp(0.8 * x[:, 0] - 0.32)  # of N(0.8, 1) against N(0, 1)

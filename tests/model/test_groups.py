@@ -194,7 +194,7 @@ def test_intervals_of_quantities(tmp_path):
     np.testing.assert_array_equal(
         again.predict(new[3]["a"]).functionals["ends"].lower, single.lower
     )
-    with pytest.raises(ValueError, match="functional 'mean' gives .* and gave .* at calibration"):
+    with pytest.raises(ValueError, match=r"functional 'mean' gives .* and gave .* at calibration"):
         UQNO.load(tmp_path / "m", **options, functionals={"mean": lambda f, s: f.max()})
     with pytest.raises(ValueError, match="lift were not calibrated, there are ends, mean"):
         UQNO.load(tmp_path / "m", **options, functionals={"lift": mean})

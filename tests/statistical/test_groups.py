@@ -51,7 +51,7 @@ def failed(cal, error, alpha):
     return cal.coverage([error], [np.ones(error.size)])[0] < 1 - alpha - 1e-12
 
 
-# --- groups -----------------------------------------------------------------------------------------
+# --- groups ------------------------------------------------------------------------------------
 
 GROUPS = [  # law, functions of each group, points, alpha, delta
     (law, sizes, m, alpha, delta)
@@ -119,7 +119,7 @@ def test_a_function_in_several_groups_is_safe_in_each(n, delta):
         assert at_most(failures[name], number, delta), f"{failures[name]} of {number} in {name}"
 
 
-# --- known shift ------------------------------------------------------------------------------------
+# --- known shift ----------------------------------------------
 
 SHIFTS = [  # law, n, points, alpha, delta, how strong the shift is
     (law, n, m, alpha, delta, strength)
@@ -172,7 +172,7 @@ def test_without_ratios_a_shift_breaks_the_promise():
     assert not at_most(failures, 200, 0.1)
 
 
-# --- quantities, and several promises at once ------------------------------------------------------
+# --- quantities, and several promises at once ----------------------------------------------
 
 QUANTITIES = [  # law, n, numbers, delta
     (law, n, d, delta)
