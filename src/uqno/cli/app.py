@@ -16,6 +16,7 @@ from rich.table import Table
 from uqno import __version__
 from uqno.cli.arguments import Inputs, Outputs, Use, names, resolution
 from uqno.cli.data import data_app
+from uqno.cli.groups import Group, Groups, Ratio, Shift, write_groups
 from uqno.cli.inspection import inspect
 from uqno.cli.run import run_app
 from uqno.cli.terminal import help_if_alone, out, print_table, progress_bar
@@ -118,12 +119,15 @@ def calibrate(
     delta: Delta = 0.02,
     sampling: Design = Sampling.grid,
     confidence: Confidence = None,
+    groups: Groups = None,
+    shift: Shift = None,
     to: Annotated[Path, typer.Option("--out", help="Where the calibration is written.")] = Path(
         "calibration.json"
     ),
     as_json: Json = False,
 ) -> None:
     """Find the scale of the uncertainty that carries the guarantee, from held-out functions."""
+    from uqno.conformal import Calibration, GroupedCalibration
     from uqno.conformal import calibrate as make_calibration
     from uqno.conformal.words import rounded_up
     from uqno.data.calibration_file import open_calibration
@@ -132,11 +136,17 @@ def calibrate(
     _keep_input(file, to)
     with (
         progress_bar("calibrating", quiet=as_json) as advance,
-        open_calibration(file, advance) as data,
+        open_calibration(file, advance, [name for name in (groups, shift) if name]) as data,
     ):
-        cal = make_calibration(
-            data.error, data.uncertainty, alpha, delta, sampling.value, data.weights, confidence
+        levels = (alpha, delta, sampling.value, data.weights, confidence)
+        ratios = None if shift is None else data.beside[shift]
+        labels = None if groups is None else data.beside[groups]
+        cal: Calibration | GroupedCalibration = make_calibration(
+            data.error, data.uncertainty, *levels, groups=labels, shift=ratios
         )
+    if isinstance(cal, GroupedCalibration):
+        write_groups(cal, to, as_json)
+        return
     write_calibration(to, cal)
     if as_json:
         content = json.loads(cal.to_json(scores=False))
@@ -168,6 +178,8 @@ def predict(
     ] = None,
     alpha: Annotated[float | None, typer.Option(help="Which of several calibrations.")] = None,
     delta: Annotated[float | None, typer.Option(help="Which of several calibrations.")] = None,
+    group: Group = None,
+    likelihood_ratio: Ratio = None,
     to: Annotated[Path, typer.Option("--out", help="A .nc, .npz, .vtp or .vtr file.")] = Path(
         "band.nc"
     ),
@@ -189,7 +201,8 @@ def predict(
 
     roles: dict[str, Any] = {"inputs": names(inputs), "outputs": names(outputs)}
     given = file if geometry is None else geometry
-    band = UQNO.load(model).predict(given, where, **roles, alpha=alpha, delta=delta)
+    told: dict[str, Any] = {"group": group, "likelihood_ratio": likelihood_ratio}
+    band = UQNO.load(model).predict(given, where, **roles, alpha=alpha, delta=delta, **told)
     band.write(to)
     if as_json:
         said = {
