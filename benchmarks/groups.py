@@ -1,7 +1,7 @@
 """`calibrate` with groups, a shift, a quantity or several variables, against the default.
 
-On the same arrays, the contestants by turns; `theirs` is the default, so that the ratio is the share
-of its time that the other takes, upside down. The bar: at most 1.5 times the default.
+On the same arrays, the contestants by turns; `theirs` is the default, so that the ratio is its time
+over that of the other. The bar: at most 1.5 times the default.
 """
 
 import numpy as np

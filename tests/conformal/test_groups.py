@@ -9,8 +9,9 @@ import uqno
 from uqno.conformal import Calibration, GroupedCalibration, by_group, guarantees
 from uqno.conformal.calibration import calibrate_groups
 from uqno.conformal.checks import InfeasibleError
-from uqno.conformal.groups import GroupCollector, largest_of, memberships, names_of
+from uqno.conformal.groups import GroupCollector, largest_of
 from uqno.conformal.guarantees.contract import Facts
+from uqno.conformal.membership import memberships, names_of
 from uqno.conformal.profile import concatenate, profile, profile_ranks
 from uqno.conformal.stream import FunctionStream
 

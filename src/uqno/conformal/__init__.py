@@ -16,8 +16,9 @@ from uqno.conformal.calibration import (
 )
 from uqno.conformal.checks import InfeasibleError
 from uqno.conformal.functionals import Interval
-from uqno.conformal.groups import GroupedCalibration, by_group
+from uqno.conformal.groups import GroupedCalibration
 from uqno.conformal.joint import calibrate_jointly
+from uqno.conformal.membership import by_group
 from uqno.conformal.planning import Plan
 from uqno.conformal.profile import Profile
 from uqno.conformal.ranks import Ranks, frontier, tightest

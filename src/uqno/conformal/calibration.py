@@ -9,16 +9,11 @@ from typing import Any, overload
 import numpy as np
 
 from uqno.conformal import checks, told
-from uqno.conformal.groups import (
-    GroupCollector,
-    GroupedCalibration,
-    Names,
-    memberships,
-    solve_groups,
-)
-from uqno.conformal.guarantees.contract import Collector, Evidence, Facts, Guarantee
+from uqno.conformal.groups import GroupCollector, GroupedCalibration, solve_groups
+from uqno.conformal.guarantees.contract import Collector, Evidence, Facts, Guarantee, Solution
 from uqno.conformal.guarantees.fraction import Fraction
 from uqno.conformal.guarantees.shifted import Shifted
+from uqno.conformal.membership import Names, memberships
 from uqno.conformal.planning import Plan, plan_for
 from uqno.conformal.profile import ByArea, Profile
 from uqno.conformal.ranks import Ranks
@@ -291,7 +286,11 @@ def _collected(source: _Source, collectors: Sequence[Collector]) -> Sequence[Col
 def calibration_of(rule: Guarantee, evidence: Evidence) -> Calibration:
     """The record of the scale that a rule finds from its evidence."""
     checks.functions(len(evidence))
-    solution = rule.solve(evidence)
+    return record_of(rule, evidence, rule.solve(evidence))
+
+
+def record_of(rule: Guarantee, evidence: Evidence, solution: Solution) -> Calibration:
+    """The record of a scale that was found from this evidence."""
     return Calibration(
         scale=solution.scale,
         rule=rule,

@@ -4,24 +4,21 @@ A group is a class of inputs: a body type, a range of Reynolds numbers, a resolu
 the functions of the calibration set and a new one are exchangeable too, so a guarantee that is
 found from the n_g functions of the group alone holds in it. A function in several groups is given
 the largest of their scales, whose band contains the bands of all of them.
-
-    groups = ["van", "estate", "van", …]                 one label for each function; None for none
-    groups = {"van": [True, False, …], "long": […]}      classes that may overlap
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 
-from uqno.conformal import checks, told
 from uqno.conformal.checks import InfeasibleError
 from uqno.conformal.guarantees.contract import Collector, Evidence, Facts, Guarantee
+from uqno.conformal.membership import Names, by_group, memberships, names_of, one_each, rows_of
 from uqno.conformal.planning import plan_for
 from uqno.conformal.record import Calibration
 from uqno.conformal.scores import Functions, coverage
@@ -29,91 +26,6 @@ from uqno.types import Integers, Reals
 
 FORMAT: Final = "uqno.calibration by group"
 VERSION: Final = 1
-
-Names: TypeAlias = tuple[str, ...]
-"""The groups of one function."""
-
-
-# --- which functions are in which group -----------------------------------------------------------
-
-
-def names_of(label: Any) -> Names:
-    """The groups of one function, sorted.
-
-    Args:
-        label: a text or whole number; several in a set, tuple or list; None for no group.
-
-    >>> names_of("van"), names_of({"van", 7}), names_of(None)
-    (('van',), ('7', 'van'), ())
-    """
-    if label is None:
-        return ()
-    if isinstance(label, set | frozenset | tuple | list):
-        return tuple(sorted({told.group(one) for one in label}))
-    return (told.group(label),)
-
-
-def memberships(groups: Any, functions: int | None = None) -> list[Names]:
-    """The groups of each function.
-
-    Args:
-        groups: (n,) labels as `names_of` takes them; or a mapping from names to (n,) booleans.
-        functions: n, where it is known.
-
-    Raises:
-        ValueError: there are more or fewer labels than functions, or one is no label.
-    """
-    if isinstance(groups, Mapping):
-        inside = {told.group(name): told.marks(name, x) for name, x in groups.items()}
-        checks.same_number(**{f"marks of group {name!r}": x.size for name, x in inside.items()})
-        number = len(next(iter(inside.values()), ()))
-        named = [tuple(sorted(g for g, x in inside.items() if x[i])) for i in range(number)]
-    else:
-        listed = groups.tolist() if hasattr(groups, "tolist") else groups
-        if isinstance(listed, str) or not isinstance(listed, Iterable):
-            raise ValueError(
-                f"groups = {groups!r} must hold one label for each function, or be a mapping from "
-                "names of groups to one boolean for each function"
-            )
-        known: dict[Hashable, Names] = {}
-        named = []
-        for label in listed:
-            if isinstance(label, set | list):
-                named.append(names_of(label))
-                continue
-            if label not in known:
-                known[label] = names_of(label)
-            named.append(known[label])
-    if functions is not None and len(named) != functions:
-        raise ValueError(
-            f"groups tell of {len(named)} functions, and there are {functions}: expected one label "
-            "for each function, in their order"
-        )
-    return named
-
-
-def by_group(values: Any, groups: Any) -> dict[str, Any]:
-    """The values of the functions of each group, such as their coverage.
-
-    Args:
-        values: (n, …), one for each function; groups: as in `memberships`.
-
-    >>> by_group(np.array([0.9, 0.7, 0.8]), ["van", "estate", "van"])
-    {'estate': array([0.7]), 'van': array([0.9, 0.8])}
-    """
-    array = np.asarray(values)
-    rows = rows_of(memberships(groups, len(array)))
-    return {name: array[index] for name, index in sorted(rows.items())}
-
-
-def rows_of(members: Sequence[Names]) -> dict[str, Integers]:
-    """The indices of the functions of each group."""
-    rows: dict[str, list[int]] = {}
-    for i, names in enumerate(members):
-        for name in names:
-            rows.setdefault(name, []).append(i)
-    return {name: np.array(index) for name, index in rows.items()}
-
 
 # --- what is kept of the functions of each group --------------------------------------------------
 
@@ -200,38 +112,48 @@ class GroupCollector(Collector):
     ) -> None:
         self.rule, self.facts, self.members, self.grows = rule, facts, members, grows
         self.collectors: dict[str, Collector] = {}
+        self.rows: dict[str, Integers] = {}
+        self.asked: dict[int, Integers | None] = {}
         self.seen = 0
         if grows:
             return
         if facts.number is not None:
-            memberships(members, facts.number)
-        sizes = None if facts.sizes is None else np.array(facts.sizes)
+            one_each(members, facts.number)
+        self.rows = rows_of(members)
+        sizes = facts.sizes
         refused = {}
-        for name, rows in sorted(rows_of(members).items()):
-            own = None if sizes is None else tuple(sizes[rows].tolist())
+        for name, rows in sorted(self.rows.items()):
+            own = None if sizes is None else tuple(sizes[i] for i in rows.tolist())
             try:
                 self.collectors[name] = rule.collector(Facts(len(rows), own, facts.weighted))
             except InfeasibleError:
                 refused[name] = len(rows)
-        least = 1 if sizes is None or not sizes.size else int(sizes.min())
-        refuse_small(rule, refused, least)
+        refuse_small(rule, refused, min(sizes, default=1) if sizes else 1)
 
     def ranks(self, points: int) -> Integers | None:
-        each = [collector.ranks(points) for collector in self.collectors.values()]
-        known = [k for k in each if k is not None]
-        return np.unique(np.concatenate(known)) if known else None
+        if points not in self.asked or self.grows:
+            each = [collector.ranks(points) for collector in self.collectors.values()]
+            known = [k for k in each if k is not None]
+            self.asked[points] = np.unique(np.concatenate(known)) if known else None
+        return self.asked[points]
 
     def add(self, functions: Functions) -> None:
         last = self.seen + len(functions)
         if last > len(self.members):
-            memberships(self.members, last)  # says how many there are
-        rows = rows_of(self.members[self.seen : last])
+            one_each(self.members, last)  # says how many there are
         remembered = Remembered(functions)
-        for name, index in rows.items():
+        for name, index in self._next(last).items():
             if name not in self.collectors:
                 self.collectors[name] = self.rule.collector(Facts(None, None, self.facts.weighted))
             self.collectors[name].add(Some(functions, remembered, index))
         self.seen = last
+
+    def _next(self, last: int) -> dict[str, Integers]:
+        """Which of the functions from the last one seen up to `last` are in each group."""
+        if self.grows:
+            return rows_of(self.members[self.seen : last])
+        cuts = {n: np.searchsorted(rows, [self.seen, last]) for n, rows in self.rows.items()}
+        return {n: self.rows[n][a:b] - self.seen for n, (a, b) in cuts.items() if a < b}
 
     def evidence(self) -> Evidence:
         raise NotImplementedError("of each group: evidences")
@@ -242,7 +164,7 @@ class GroupCollector(Collector):
         Raises:
             ValueError: there are more labels than functions, or no function is in a group.
         """
-        memberships(self.members, self.seen)
+        one_each(self.members, self.seen)
         if not self.collectors:
             raise ValueError(
                 f"none of the {self.seen} functions is in a group: label some, or leave groups out"

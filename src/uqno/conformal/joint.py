@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from uqno.conformal import checks, told
-from uqno.conformal.calibration import calibration_of, collect
+from uqno.conformal.calibration import collect, record_of
 from uqno.conformal.guarantees.contract import Evidence, Guarantee, Solution, finite_scale
 from uqno.conformal.ranks import Ranks
 from uqno.conformal.record import Calibration
@@ -78,17 +78,17 @@ def jointly(
     solved = {name: rule.solve(evidence) for name, (rule, evidence) in parts.items()}
     j = max(_ranks(name, one).function for name, one in solved.items())
     largest = np.max([one.scores / sizes[name] for name, one in solved.items()], axis=0)
-    kappa = finite_scale(largest, j)
-    return {
-        name: replace(
-            calibration_of(rule, evidence),
-            scale=_times(kappa, sizes[name]),
-            scores=np.sort(largest) * sizes[name],
-            ranks=Ranks(_ranks(name, solved[name]).point, j),
-            jointly=tuple(parts),
+    kappa, in_order = finite_scale(largest, j), np.sort(largest)
+    made = {}
+    for name, (rule, evidence) in parts.items():
+        own = Solution(
+            _times(kappa, sizes[name]),
+            in_order * sizes[name],
+            Ranks(_ranks(name, solved[name]).point, j),
+            solved[name].details,
         )
-        for name, (rule, evidence) in parts.items()
-    }
+        made[name] = replace(record_of(rule, evidence, own), jointly=tuple(parts))
+    return made
 
 
 def usual_size(scores: Any, share: float = 0.9) -> float:

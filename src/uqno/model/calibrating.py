@@ -15,10 +15,11 @@ import numpy as np
 
 from uqno.conformal import Calibration, EstimatedShift, FunctionStream, GroupedCalibration
 from uqno.conformal.calibration import calibration_of, collect, collect_groups
-from uqno.conformal.groups import Names, memberships, names_of, rows_of, solve_groups
+from uqno.conformal.groups import solve_groups
 from uqno.conformal.guarantees import Guarantee, Quantity, Shifted
 from uqno.conformal.guarantees.contract import Evidence
 from uqno.conformal.joint import jointly
+from uqno.conformal.membership import Names, memberships, names_of, rows_of
 from uqno.conformal.told import likelihood_ratio
 from uqno.model.quantities import BAND, Quantities, evidence_of, score_of
 from uqno.model.scoring import Scored

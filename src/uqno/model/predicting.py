@@ -13,9 +13,10 @@ from uqno.band import Band
 from uqno.conformal import Calibration, checks
 from uqno.conformal.checks import InfeasibleError
 from uqno.conformal.functionals import Interval
-from uqno.conformal.groups import Names, largest_of, memberships, names_of
+from uqno.conformal.groups import largest_of
 from uqno.conformal.guarantees import Shifted
 from uqno.conformal.guarantees.shifted import FIELD
+from uqno.conformal.membership import Names, memberships, names_of
 from uqno.model.answer import band_of, on_grid, triangles_of
 from uqno.model.calibrating import quantity_of
 from uqno.model.inputs import Places, as_batch, as_calibrated, own_scales, places
