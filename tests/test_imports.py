@@ -13,7 +13,10 @@ SOURCE = Path(__file__).parent.parent / "src" / "uqno"
 # From the mathematics at the bottom to the command line at the top; each may import those below it.
 LAYERS = [
     "types",
+    "memory",
+    "numpy_files",
     "storage",
+    "stopping",
     "conformal",
     "geometry",
     "data",

@@ -25,7 +25,7 @@ ALLOWED = {
     "experiments/cars/case.py: write_text": "a case of the solver, which is thrown away",
     "experiments/cars/case.py: open": "a case of the solver, which is thrown away",
     "experiments/cars/solver.py: open": "the log of the solver's case",
-    "experiments/cars/generation.py: open": "the lock, which is empty",
+    "experiments/alone.py: open": "the lock, which is empty",
     "experiments/cars/generation.py: mkdtemp": "a case of the solver, which is thrown away",
 }
 

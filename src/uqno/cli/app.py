@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import asdict
 from enum import StrEnum
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -20,6 +22,7 @@ from uqno.cli.groups import Group, Groups, Ratio, Shift, write_groups
 from uqno.cli.inspection import inspect
 from uqno.cli.run import run_app
 from uqno.cli.terminal import help_if_alone, out, print_table, progress_bar
+from uqno.stopping import Listener, listening
 
 app = typer.Typer(
     help="Calibrated uncertainty over whole functions for neural operators.",
@@ -280,22 +283,37 @@ def report(
 
 
 def main() -> None:
-    """Run; what the user can mend is said in one line on stderr, with exit code 2."""
-    try:
-        code = app(standalone_mode=False)
-        if code == 130:  # typer's answer to Ctrl-C
-            fail("stopped", 130)
-    except (typer.Abort, KeyboardInterrupt):
-        fail("stopped", 130)
-    except Exception as why:
-        if hasattr(why, "format_message"):  # typer's own, of the arguments
-            fail(f"{why.format_message()} (uqno --help explains)", 2)
-        if isinstance(why, ValueError | OSError | MemoryError):
-            fail(str(why) or "out of memory", 2)
-        raise
+    """Run; what the user can mend is said in one line on stderr, with exit code 2.
+
+    Stopped by a signal, it says so in one line, with exit code 128 and the signal's number.
+    """
+    with listening(_leave) as listener:
+        try:
+            code = app(standalone_mode=False)
+            if code == 130:  # typer's answer to Ctrl-C
+                raise KeyboardInterrupt
+        except (typer.Abort, KeyboardInterrupt):
+            fail(str(listener), listener.code)
+        except Exception as why:
+            if listener.by is not None:  # an error on the way out
+                fail(str(listener), listener.code)
+            if hasattr(why, "format_message"):  # typer's own, of the arguments
+                fail(f"{why.format_message()} (uqno --help explains)", 2)
+            if isinstance(why, ValueError | OSError | MemoryError):
+                fail(str(why) or "out of memory", 2)
+            raise
     sys.exit(code or 0)
 
 
+def _leave(listener: Listener) -> NoReturn:
+    """Fail without an exception."""
+    try:
+        Console(stderr=True).show_cursor(True)  # which a progress bar hides
+        fail(str(listener), listener.code)
+    finally:
+        os._exit(listener.code)
+
+
 def fail(message: str, code: int) -> NoReturn:
-    print(f"uqno: {' '.join(message.split())}", file=sys.stderr)
+    print(f"uqno: {' '.join(message.split())}", file=sys.stderr, flush=True)
     sys.exit(code)

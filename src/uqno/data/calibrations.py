@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
-
 from uqno.conformal import Calibration
+from uqno.numpy_files import read_npy
 from uqno.storage import write_npy, write_text
 
 
@@ -49,7 +48,7 @@ def read_calibration(path: str | Path) -> Calibration:
         raise ValueError(f"{path} cannot be read: {why}") from None
     beside = scores_file(path)
     try:
-        scores = np.load(beside, allow_pickle=False) if beside.is_file() else None
+        scores = read_npy(beside) if beside.is_file() else None
         return Calibration.from_json(text, scores)
     except (ValueError, OSError, EOFError) as why:
         raise ValueError(f"{path}: {why}") from None

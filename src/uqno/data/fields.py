@@ -12,12 +12,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from uqno.data.labels import Coordinate, Labels
 from uqno.data.variables import Content, Variable
+from uqno.memory import check_memory
 from uqno.types import Array
 
 if TYPE_CHECKING:
@@ -66,6 +68,12 @@ class Field:
             index[self.function] = i
         if self.time is not None:
             index[self.time] = self.steps
+        sizes = (
+            len(range(*at.indices(n))) if isinstance(at, slice) else 1
+            for n, at in zip(self.variable.shape, index, strict=True)
+        )
+        what = f"one function of {self.variable.name}"
+        check_memory(what, prod(sizes) * self.variable.dtype.itemsize, "store it at fewer points")
         try:
             values = np.asarray(self.variable.values[tuple(index)])
         except Exception as why:  # a damaged chunk, whatever the store calls it

@@ -5,8 +5,6 @@ from __future__ import annotations
 from os import PathLike
 from pathlib import Path
 
-import numpy as np
-
 from uqno.data.fields import FieldSamples, Names, select
 
 # Defined, so they are known; a layout after the format that it is written in.
@@ -21,7 +19,7 @@ from uqno.data.readers import (  # noqa: F401
     the_well,
 )
 from uqno.data.readers.contract import open_content
-from uqno.data.variables import Content
+from uqno.data.variables import Content, read_whole
 from uqno.types import Array
 
 Paths = str | PathLike[str] | tuple[str | PathLike[str], str | PathLike[str]]
@@ -84,4 +82,4 @@ def fields_of(path: str | PathLike[str], name: str) -> dict[str, Array] | None:
     content = open_content(Path(path))
     if name not in content.variables:
         return None
-    return {one: np.asarray(v.values[...]) for one, v in content.variables.items()}
+    return {one: read_whole(v.values, f"{path}: {one}") for one, v in content.variables.items()}

@@ -15,6 +15,7 @@ from torch.utils.data import Subset
 from uqno.conformal.profile import concatenate, profile
 from uqno.experiments import extensions, results
 from uqno.experiments.ablation import methods_of
+from uqno.experiments.alone import alone
 from uqno.experiments.conclusions import conclude
 from uqno.experiments.explorer import FILE as EXPLORER_FILE
 from uqno.experiments.jobs import Job, Workers, cores, seconds, share_cores
@@ -45,18 +46,23 @@ def compare(
 
     Returns:
         The record, as it is in RUN/results.json.
+
+    Raises:
+        ValueError: another process is at work in the folder.
+        ChildProcessError: the process of a job has died several times, see `jobs`.
     """
-    if run.is_done():
+    if run.is_done():  # shown from a disk that cannot be written, too
         return results.read(run.results_file)
     count = workers or cores()
-    run.task.make_data(count, progress)
-    with Workers(count, begin=_begin_worker, arguments=(count, extensions.modules())) as pool:
-        train_all(run, pool, progress)
-        score_all(run, pool, progress)
-    progress("drawing conclusions", 0, 1)
-    record = conclude(run, preset, command)
-    (run.folder / EXPLORER_FILE).unlink(missing_ok=True)  # it shows other results
-    results.write(run.results_file, record)
+    with alone(run.folder):
+        run.task.make_data(count, progress)
+        with Workers(count, begin=_begin_worker, arguments=(count, extensions.modules())) as pool:
+            train_all(run, pool, progress)
+            score_all(run, pool, progress)
+        progress("drawing conclusions", 0, 1)
+        record = conclude(run, preset, command)
+        (run.folder / EXPLORER_FILE).unlink(missing_ok=True)  # it shows other results
+        results.write(run.results_file, record)
     return results.read(run.results_file)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from uqno.conformal.profile import Profile
+from uqno.numpy_files import read_npz
 from uqno.storage import DamagedError, write_npz
 
 FORMAT: Final = "uqno profile"
@@ -58,10 +57,8 @@ def read_stamped(path: str | Path, file_format: str, version: int, remedy: str) 
     if not Path(path).is_file():
         raise ValueError(f"{path} does not exist")
     try:
-        # Opened here, since NumPy leaves a damaged file open.
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
-            content = {name: arrays[name] for name in arrays.files}
-    except (OSError, ValueError, EOFError, AttributeError, zlib.error, zipfile.BadZipFile) as why:
+        content = read_npz(path)
+    except ValueError as why:
         raise DamagedError(f"{path} is not whole, truncated or foreign ({why}): {remedy}") from None
     if str(content.pop("format", None)) != file_format:
         raise ValueError(f"{path} is no file of format {file_format!r} that uqno wrote: {remedy}")

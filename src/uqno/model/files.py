@@ -26,6 +26,7 @@ from torch import Tensor
 
 from uqno.conformal import Calibration
 from uqno.data.calibrations import read_calibration, write_calibration
+from uqno.model.rehearsal import check_sizes
 from uqno.model.tie import Probe
 from uqno.operators import OPERATORS, Operator
 from uqno.operators.symmetry import Symmetry, by_name
@@ -238,16 +239,16 @@ def _rebuilt(
     uncertainty: Uncertainty | None,
     symmetries: Sequence[Symmetry] | None,
 ) -> ModelParts:
-    base = _base(folder, content["base"], module)
-    estimator = (
-        uncertainty if uncertainty is not None else _uncertainty(folder, content["uncertainty"])
-    )
-    base.load_state_dict(_tensors(folder, "base"))
+    weights, state = _tensors(folder, "base"), _tensors(folder, "uncertainty")
+    base = _base(folder, content["base"], module, weights)
+    estimator = uncertainty
+    if estimator is None:
+        estimator = _uncertainty(folder, content["uncertainty"], base, state)
+    base.load_state_dict(weights)
     others = []
     for k in range(content["others"]):
         others.append(copy.deepcopy(base))
         others[k].load_state_dict(_tensors(folder, _other(k)))
-    state = _tensors(folder, "uncertainty")
     estimator.restore(base, content["uncertainty"], state)
     names = content["symmetries"]
     chosen = by_name(names, base.latent) if symmetries is None else tuple(symmetries)
@@ -334,7 +335,12 @@ def _check_sums(folder: Path, sums: Mapping[str, str]) -> None:
         raise DamagedError(f"{folder / foreign[0]} is foreign: it has no checksum")
 
 
-def _base(folder: Path, saved: Mapping[str, Any], module: Callable[..., Tensor] | None) -> Operator:
+def _base(
+    folder: Path,
+    saved: Mapping[str, Any],
+    module: Callable[..., Tensor] | None,
+    tensors: Mapping[str, Tensor],
+) -> Operator:
     if isinstance(module, Operator):
         return module
     if module is None and (saved["config"] is None or saved["class"] not in OPERATORS):
@@ -343,15 +349,35 @@ def _base(folder: Path, saved: Mapping[str, Any], module: Callable[..., Tensor] 
             f"registered: import {saved['defined_in']} first if it is a NeuralOperator, else pass "
             f"an instance of it with UQNO.load(folder, base={saved['class']}(...))"
         )
+    if module is None:
+        foreign = _is_foreign(OPERATORS[saved["class"]])
+        what = f"{folder / 'model.json'}: the base"
+        check_sizes(lambda _: Operator.rebuilt(saved), tensors, what, foreign)
     return Operator.rebuilt(saved, module)
 
 
-def _uncertainty(folder: Path, saved: Mapping[str, Any]) -> Uncertainty:
+def _is_foreign(kind: type) -> bool:
+    """Whether a class is the user's own."""
+    return not kind.__module__.startswith("uqno.")
+
+
+def _uncertainty(
+    folder: Path, saved: Mapping[str, Any], base: Operator, tensors: Mapping[str, Tensor]
+) -> Uncertainty:
     if saved["name"] not in ESTIMATORS:
         raise ValueError(
             f"the uncertainty of {folder} is {saved['name']!r}: pass it with uncertainty="
         )
-    return ESTIMATORS[saved["name"]](**saved["config"])
+    kind = ESTIMATORS[saved["name"]]
+
+    def restored(shapes: Mapping[str, Tensor]) -> Uncertainty:
+        estimator = kind(**saved["config"])
+        estimator.restore(base, saved, shapes)
+        return estimator
+
+    foreign = _is_foreign(kind) or _is_foreign(type(base.module))
+    check_sizes(restored, tensors, f"{folder / 'model.json'}: the uncertainty", foreign)
+    return kind(**saved["config"])
 
 
 def _tensors(folder: Path, name: str) -> Mapping[str, Tensor]:

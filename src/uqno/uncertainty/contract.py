@@ -169,6 +169,15 @@ class Uncertainty(nn.Module, ABC):
     def predict(self, base: Base, batch: Batch) -> Prediction:
         """Centre and uncertainty > 0 of a batch, on the base's device; of any thread."""
 
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """The levels α for which it was trained apart; none for one that serves every α alike."""
+        return ()
+
+    def for_level(self, alpha: float) -> Uncertainty:
+        """What predicts where a band for α is wanted: itself, or the copy trained nearest to α."""
+        return self
+
     def saved(self) -> dict[str, Any]:
         """JSON beside the tensors: `config` goes to the constructor, the rest to `restore`."""
         return {"config": {}}

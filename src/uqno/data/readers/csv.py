@@ -4,7 +4,11 @@ from pathlib import Path
 
 import numpy as np
 
+from uqno.memory import check_memory
 from uqno.types import Reals
+
+# So many times the size of a file is taken while it is read: text becomes words, then numbers.
+COPIES = 20
 
 
 def read_points(path: str | Path) -> Reals:
@@ -19,6 +23,7 @@ def read_points(path: str | Path) -> Reals:
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"{path} does not exist")
+    check_memory(str(path), COPIES * path.stat().st_size, "split the file")
     lines = [line for line in path.read_text(encoding="utf8").splitlines() if line.strip()]
     if lines and not _are_numbers(lines[0]):
         lines = lines[1:]

@@ -17,6 +17,7 @@ from uqno.data.readers.ply import read_ply
 from uqno.data.surfaces import SurfaceSamples, domain_of
 from uqno.geometry.ideal_flow import Stream
 from uqno.geometry.surface import Surface
+from uqno.numpy_files import read_npy
 from uqno.types import Box
 
 # Entries of press.npy that belong to no vertex of the mesh.
@@ -131,8 +132,7 @@ def _read_car(folder: Path) -> tuple[Surface, NDArray[np.float32]]:
     body = _read_body(folder / "tri_mesh.ply")
     file = folder / "press.npy"
     try:
-        with file.open("rb") as opened:
-            raw = np.lib.format.read_array(opened, allow_pickle=False)
+        raw = read_npy(file)
     except (OSError, ValueError, EOFError) as why:
         raise ValueError(f"{file} cannot be read: {why}") from None
     if raw.dtype.kind not in "fiu":

@@ -255,7 +255,10 @@ class CarTask(CarDescription, Task):
         """How many cars have been measured now, part by part."""
         ranges = [range(i, min(i + CHUNK, self.total)) for i in range(0, self.total, CHUNK)]
         where = (self.settings, self.folder, self.data)
-        jobs = [Job(str(chosen), _measure, (*where, chosen)) for chosen in ranges]
+        jobs = [
+            Job(f"geometry of cars {r.start} to {r.stop - 1}", _measure, (*where, r))
+            for r in ranges
+        ]
         kind: Kind = "here" if workers == 1 else "processes"
         with Workers(workers, kind, share_cores, (workers,)) as pool:
             yield from (count for _, count in pool.completed(jobs))

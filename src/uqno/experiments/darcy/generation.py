@@ -208,7 +208,7 @@ def _chunks_of_part(part: range, count: int, chunk: int) -> range:
 def _make(path: Path, recipe: Recipe, chunks: list[int], workers: int) -> Iterator[int]:
     """Make the chunks, yielding each when it is on disk."""
     count = max(1, min(workers, len(chunks)))
-    jobs = [Job(str(chunk), _make_chunk, (path, recipe, chunk)) for chunk in chunks]
+    jobs = [Job(f"chunk {chunk}", _make_chunk, (path, recipe, chunk)) for chunk in chunks]
     with Workers(count, "here" if count == 1 else "processes") as pool:
         yield from (chunk for _, chunk in pool.completed(jobs))
 
