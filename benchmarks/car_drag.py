@@ -1,8 +1,8 @@
 """Drag and lift of cars at δ = 0.1, and the band when half of the deployment are vans.
 
 A surrogate is trained on some of the shipped cars; the others are split 300 times into calibration
-and test. `python -m benchmarks.car_drag` takes a ridge regression of the pressures on the parameters
-of the shape (a minute), `python -m benchmarks.car_drag gino` trains a GINO with two folds (10 minutes
+and test. `python -m benchmarks.car_drag` takes a ridge regression of pressures on the parameters of
+the shape (a minute), and with `gino` it trains a GINO with two folds (10 minutes
 of one idle core). Of the intervals of the solver's own coefficients: the share of test cars that
 they contain, and their width against the naive ones, which are the band that holds at every vertex
 taken through the sum of pressures, and the interval of one width for all cars. Of the shift: how

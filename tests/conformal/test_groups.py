@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 
 import uqno
+from tests.extending.own_expected_share import ExpectedShare
 from uqno.conformal import Calibration, GroupedCalibration, by_group, guarantees
 from uqno.conformal.calibration import calibrate_groups
 from uqno.conformal.checks import InfeasibleError
-from uqno.conformal.groups import GroupCollector, largest_of
+from uqno.conformal.groups import GroupCollector, Remembered, Some, largest_of
 from uqno.conformal.guarantees.contract import Facts
 from uqno.conformal.membership import memberships, names_of
 from uqno.conformal.profile import concatenate, profile, profile_ranks
-from uqno.conformal.stream import FunctionStream
+from uqno.conformal.scores import blocks
+from uqno.conformal.stream import FunctionStream, Stream
 
 RNG = np.random.default_rng(0)
 N, M = 240, 30
@@ -89,6 +91,19 @@ def test_several_guarantees_in_one_pass():
         collectors[0].evidences()
     with pytest.raises(NotImplementedError):
         collectors[0].evidence()
+
+
+def test_guarantees_that_see_all_ratios_and_ask_for_names():
+    made = uqno.calibrate(ERROR, ONES, guarantee=ExpectedShare(alpha=0.2), groups=LABELS)
+    for name in made:
+        same(made[name], alone(name == LABELS, guarantee=ExpectedShare(alpha=0.2)))
+    (block,) = blocks(Stream(ERROR[:4], ONES[:4]))
+    some = Some(block, Remembered(block), np.array([0, 2]))
+    assert list(some.names()) == ["function 0", "function 2"]
+    some.expect(np.array([3]))
+    np.testing.assert_array_equal(
+        some.scores(np.array([3]))[:, 0], np.sort(np.abs(ERROR[[0, 2]]), axis=1)[:, 2]
+    )
 
 
 def test_ranks_that_are_lower_than_expected_are_looked_up_again():

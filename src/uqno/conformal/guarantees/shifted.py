@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 FIELD = "likelihood_ratio"
 """The field of a new function that holds its w."""
+SAFE = 1 - 1e-9
+"""Share of the largest w with a finite scale that is surely on its finite side."""
 
 
 @dataclass(frozen=True)
@@ -125,9 +127,7 @@ class Shifted(Guarantee):
         scores, w = evidence.scores[:, 0], evidence.scores[:, 1]
         least, most = float(w[w > 0].min(initial=inf)), float(w.max())
         limit = self._limit(scores, w)
-        up_to = min(most, limit)
-        while least <= up_to < inf and self._quantile(scores, w, up_to) == inf:
-            up_to = float(np.nextafter(up_to * (1 - 2**-50), 0))  # rounding, at the very limit
+        up_to = min(most, limit * SAFE)
         if not least <= up_to:
             raise InfeasibleError(
                 f"the {len(evidence)} calibration functions carry no finite scale under this "
