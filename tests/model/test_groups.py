@@ -8,9 +8,12 @@ import torch
 
 import uqno
 from tests.model.analytic import ExactUncertainty, double, noisy_functions
+from tests.model.test_uqno import ellipsoids
 from uqno import UQNO, Functional
 from uqno.conformal import EstimatedShift, GroupedCalibration, estimate_shift
 from uqno.conformal.checks import InfeasibleError
+from uqno.geometry import pressure_force
+from uqno.operators import GINO
 
 POINTS = 20
 
@@ -303,3 +306,39 @@ def test_functionals_that_change_their_shape():
         seen.calibrate(functions(2, 60), 0.1, 0.1, functionals={"drag": ends})
     with pytest.raises(ValueError, match="need a delta"):
         seen.calibrate(functions(2, 60), guarantee=uqno.guarantees.Nothing())
+
+
+def test_drag_and_groups_of_geometries(tmp_path):
+    """What a callable sees of a geometry in prediction is what it saw in calibration."""
+    torch.manual_seed(0)
+    gino = GINO(1, latent=(8, 8, 8), modes=(4, 4, 4), width=8, layers=2, neighbours=(4, 4))
+
+    def bodies(count, seed):
+        made = ellipsoids(gino, count, seed=seed)
+        return [{**body, "cd": force(body["u"].numpy(), body) + 1.0} for body in made]
+
+    def force(field, sample):
+        x = pressure_force(field[0], sample["normals"], np.ones(field.shape[1]))[0] / len(field[0])
+        return torch.tensor(x)
+
+    def drag(field, sample):
+        assert not {"u", "cd"} & set(sample)
+        return float(force(field, sample))
+
+    def size(sample):
+        return "long" if np.abs(sample["points"][:, 0]).max() > 0.6 else "short"
+
+    wanted = {"drag": Functional(drag, truth="cd")}
+    options = {"epochs": 2, "progress": False, "batch_size": 8}
+    one = UQNO(gino).fit(bodies(24, 0), functionals=wanted, **options)
+    one.calibrate(bodies(60, 1), 0.2, 0.2, weights=True, groups=size)
+    body = bodies(1, 2)[0]
+    band = one.predict({n: x for n, x in body.items() if n not in ("u", "cd")})
+    assert band.calibration.group == size({"points": body["points"].numpy()})
+    interval = band.functionals["drag"]
+    predicted = force(band.center, {"normals": body["normals"].numpy()})
+    assert 0.5 < interval.center - float(predicted) < 1.5  # the offset of the solver's own
+    one.save(tmp_path / "m")
+    again = UQNO.load(tmp_path / "m", functionals=wanted)
+    told = again.predict({n: body[n] for n in body if n not in ("u", "cd")}, group=size(body))
+    np.testing.assert_allclose(told.functionals["drag"].lower, interval.lower, rtol=1e-5)
