@@ -110,24 +110,18 @@ class Quantity(Guarantee):
             f"the interval of {words.rounded_up(c.scale, 6)} × its uncertainty around the "
             f"predicted {self.quantity} contains the true {self.quantity}"
         )
-        n = f"n = {c.functions} calibration functions"
-        if self.confidence is None:
-            said = (
-                f"With probability at least {words.rest(self.delta)} over the draw of the {n} and "
-                f"of a new function exchangeable with them, {inside}"
-            )
-            unsaid = "about this calibration set alone, "
-        else:
-            said = (
-                f"With confidence {words.percent(self.confidence)} in the draw of the {n}, for at "
-                f"least {words.rest(self.delta)} of new functions drawn independently from the "
-                f"same law {inside}"
-            )
+        said = f"With probability at least {words.rest(self.delta)} over the draw of the n = "
+        said += f"{c.functions} calibration functions and of a new function exchangeable with them"
+        unsaid = "about this calibration set alone, "
+        if self.confidence is not None:
+            said = f"With confidence {words.percent(self.confidence)} in the draw of the n = "
+            said += f"{c.functions} calibration functions, for at least {words.rest(self.delta)} of"
+            said += " new functions drawn independently from the same law"
             unsaid = ""
         return (
-            f"{said}, given that the prediction and its uncertainty were made without these "
-            f"functions; nothing is promised {unsaid}about functions picked for their input, or "
-            "about data of another kind."
+            f"{said}, {inside}, given that the prediction and its uncertainty were made without "
+            f"these functions; nothing is promised {unsaid}about functions picked for their input, "
+            "or about data of another kind."
         )
 
     def promise(self, calibration: Calibration) -> str:
