@@ -3,7 +3,9 @@
 # make mutants   whether the tests of src/uqno/conformal notice changes made to it (an hour)
 # make hashes    requirements*.txt anew, after a change of pyproject.toml or constraints.txt
 # make results   copy what is kept of finished runs (runs/TASK-standard-seed-N) to results/
-.PHONY: run test mutants lint bench results constraints hashes clean
+# make fuzz   hostile arguments, commands and files, stops at every file operation, power cuts and
+#             kills against the documented errors and the undisturbed results (an hour or two)
+.PHONY: run test fuzz faults mutants lint bench results constraints hashes clean
 .DELETE_ON_ERROR:
 PYTHON ?= python3
 BIN := .venv/bin
@@ -29,10 +31,18 @@ test: lint
 	@echo 'Lines and branches of src/uqno/conformal, all of which must be tested:'
 	$(BIN)/coverage report --include='src/uqno/conformal/*' --fail-under=100
 
+fuzz: .venv/installed-dev faults
+	$(BIN)/python -m tests.fuzz --cases 1 --seed 0 --minutes 60
+	$(BIN)/python -m tests.kills
+
 mutants: .venv/installed-dev
 	rm -rf mutants
 	$(BIN)/mutmut run --max-children 2 >mutants.log
 	$(BIN)/python -m tests.conformal.mutants
+
+# Every disk that a stop or a power cut leaves of each command.
+faults: .venv/installed-dev
+	$(BIN)/python -m tests.faults
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .

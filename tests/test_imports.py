@@ -15,6 +15,7 @@ LAYERS = [
     "types",
     "memory",
     "numpy_files",
+    "asides",
     "storage",
     "stopping",
     "conformal",

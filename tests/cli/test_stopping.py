@@ -15,8 +15,8 @@ import pytest
 
 from tests.experiments.darcy.test_generation import children, is_alive
 from uqno.data.store import FunctionStore
-from uqno.experiments.alone import alone
 from uqno.experiments.darcy import Recipe
+from uqno.storage import alone
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc"), reason="looks at processes in /proc")
 
@@ -118,8 +118,8 @@ def test_a_run_that_is_stopped_has_checkpoints_and_another_one_is_refused_its_fo
     wait_until((fit / "log.csv").exists, process)
     other = start(*command)
     assert other.communicate(timeout=LATEST)[1].splitlines()[-1] == (
-        f"uqno: another process is at work in {tmp_path / 'run'}: let it finish or stop it, or "
-        "choose another folder with --out"
+        f"uqno: another process has a run in {tmp_path / 'run'}: let it finish or stop it, or "
+        "choose another folder"
     )
     assert other.returncode == 2
     assert stop(process, signal.SIGINT, os.killpg) == [
@@ -127,7 +127,7 @@ def test_a_run_that_is_stopped_has_checkpoints_and_another_one_is_refused_its_fo
     ]
     assert len((fit / "log.csv").read_text().splitlines()) > 1
     assert (fit / "last.safetensors").exists()
-    with alone(tmp_path / "run"):
+    with alone(tmp_path / "run", "a run"):
         pass
 
 

@@ -72,7 +72,7 @@ def test_parts_that_do_not_go_together():
         calibrate_jointly({"p": (P, ONES), "T": (T[:-1], ONES[:-1])}, {"p": 1, "T": 1}, RULE)
     with pytest.raises(ValueError, match="has no scale that is a ranked score"):
         calibrate_jointly({"p": (P, ONES)}, {"p": 1}, guarantees.Nothing())
-    (one,) = uqno.conformal.calibration.collect(P, ONES, [RULE])
+    (one,), _ = uqno.conformal.calibration.collect(P, ONES, [RULE])
     parts = {"p": (RULE, one), "q": (guarantees.Quantity(0.2), one)}
     with pytest.raises(ValueError, match="one delta and one confidence"):
         jointly(parts, {"p": 1.0, "q": 1.0})

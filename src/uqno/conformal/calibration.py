@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, overload
 
 import numpy as np
 
 from uqno.conformal import checks, told
+from uqno.conformal.circumstances import Circumstances
 from uqno.conformal.groups import GroupCollector, GroupedCalibration, solve_groups
-from uqno.conformal.guarantees.contract import Collector, Evidence, Facts, Guarantee, Solution
+from uqno.conformal.guarantees.contract import (
+    Collector,
+    Evidence,
+    Facts,
+    Guarantee,
+    Solution,
+    require_guarantee,
+)
 from uqno.conformal.guarantees.fraction import Fraction
 from uqno.conformal.guarantees.shifted import Shifted
 from uqno.conformal.membership import Names, memberships
@@ -18,7 +27,8 @@ from uqno.conformal.planning import Plan, plan_for
 from uqno.conformal.profile import ByArea, Profile
 from uqno.conformal.ranks import Ranks
 from uqno.conformal.record import Calibration
-from uqno.conformal.scores import Functions, blocks
+from uqno.conformal.repeats import Repeats, choice
+from uqno.conformal.scores import Block, Functions, blocks
 from uqno.conformal.stream import FunctionStream, Stream
 from uqno.types import Integers, Reals, Share
 
@@ -57,6 +67,7 @@ def calibrate(
     sampling: str = ..., weights: Any = ..., confidence: Share | None = ..., *,
     guarantee: Guarantee | None = ..., groups: None = ..., shift: Any = ...,
     ranks: Ranks | None = ..., mixed: str = ..., misses: int | None = ..., seed: int = ...,
+    repeated: str = ...,
 ) -> Calibration: ...  # fmt: skip
 @overload
 def calibrate(
@@ -64,6 +75,7 @@ def calibrate(
     sampling: str = ..., weights: Any = ..., confidence: Share | None = ..., *,
     guarantee: Guarantee | None = ..., groups: Any, shift: Any = ...,
     ranks: Ranks | None = ..., mixed: str = ..., misses: int | None = ..., seed: int = ...,
+    repeated: str = ...,
 ) -> GroupedCalibration: ...  # fmt: skip
 def calibrate(
     error: Any,
@@ -81,6 +93,7 @@ def calibrate(
     mixed: str = "own",
     misses: int | None = None,
     seed: int = 0,
+    repeated: str = "refuse",
 ) -> Calibration | GroupedCalibration:
     """λ̂ such that P[ at least 1 − α of a new function lies in the band ] ≥ 1 − δ.
 
@@ -98,6 +111,8 @@ def calibrate(
             overlap, {name: booleans (n,)}. Every group has a λ̂ and a promise of its own.
         shift: dQ/dP at the input of each function, (n,), up to a factor: the promise is then for
             functions of the law Q, see `guarantees.Shifted`.
+        repeated: "refuse" functions that are equal to another, point by point, in at least 32
+            different values; or "allow" them, if each was drawn anew: the guarantee then tells.
 
     Returns:
         The calibration: λ̂ in `scale`, and the guarantee in words. With groups, one for each:
@@ -117,40 +132,76 @@ def calibrate(
     if shift is not None:
         asked = Shifted(asked, shift)
     if groups is not None:
-        (grouped,) = calibrate_groups(error, uncertainty, [asked], groups, weights)
+        (grouped,) = calibrate_groups(
+            error, uncertainty, [asked], groups, weights, repeated=repeated
+        )
         return grouped
-    (cal,) = calibrate_all(error, uncertainty, [asked], weights)
+    (cal,) = calibrate_all(error, uncertainty, [asked], weights, repeated=repeated)
     return cal
 
 
 def calibrate_all(
-    error: Any, uncertainty: Any, guarantees: Iterable[Guarantee], weights: Any = None
+    error: Any,
+    uncertainty: Any,
+    guarantees: Iterable[Guarantee],
+    weights: Any = None,
+    *,
+    repeated: str = "refuse",
 ) -> tuple[Calibration, ...]:
     """`calibrate` for several guarantees in one pass over the functions.
 
     Args:
-        error, uncertainty, weights: as in `calibrate`.
+        error, uncertainty, weights, repeated: as in `calibrate`.
         guarantees: at least one.
     """
-    asked = tuple(guarantees)
-    evidences = collect(error, uncertainty, asked, weights)
+    asked = tuple(checks.elements("guarantees", guarantees, "a sequence of guarantees"))
+    evidences, said = collect(error, uncertainty, asked, weights, repeated=repeated)
     return tuple(
-        calibration_of(rule, evidence) for rule, evidence in zip(asked, evidences, strict=True)
+        replace(calibration_of(rule, evidence), circumstances=said)
+        for rule, evidence in zip(asked, evidences, strict=True)
     )
 
 
 def collect(
-    error: Any, uncertainty: Any, guarantees: Sequence[Guarantee], weights: Any = None
-) -> tuple[Evidence, ...]:
+    error: Any,
+    uncertainty: Any,
+    guarantees: Sequence[Guarantee],
+    weights: Any = None,
+    *,
+    repeated: str = "refuse",
+) -> tuple[tuple[Evidence, ...], Circumstances]:
     """What each guarantee keeps of the functions, in one pass over them; as `calibrate_all`."""
-    checks.some_guarantees(tuple(guarantees))
+    _check(guarantees)
     source = _Source(error, uncertainty, weights)
-    collectors = _collected(source, [rule.collector(source.facts) for rule in guarantees])
-    return tuple(collector.evidence() for collector in collectors)
+    collectors = [rule.collector(source.facts) for rule in guarantees]
+    said = _watched(source, collectors, repeated)
+    return tuple(collector.evidence() for collector in collectors), said
+
+
+def _check(guarantees: Sequence[Guarantee]) -> None:
+    checks.some_guarantees(tuple(guarantees))
+    for rule in guarantees:
+        require_guarantee(rule)
+
+
+def _watched(source: _Source, collectors: Sequence[Collector], repeated: str) -> Circumstances:
+    """Show every function to every collector, and refuse or count those that repeat another."""
+    refused = choice(repeated) == "refuse"
+    repeats = Repeats(source.stream)
+    _collected(source, collectors, repeats)
+    if refused:
+        repeats.refuse()
+    return Circumstances(None if refused else len(repeats.found()))
 
 
 def calibrate_groups(
-    error: Any, uncertainty: Any, guarantees: Iterable[Guarantee], groups: Any, weights: Any = None
+    error: Any,
+    uncertainty: Any,
+    guarantees: Iterable[Guarantee],
+    groups: Any,
+    weights: Any = None,
+    *,
+    repeated: str = "refuse",
 ) -> tuple[GroupedCalibration, ...]:
     """`calibrate_all` for each group of functions by itself, in one pass over all.
 
@@ -161,10 +212,12 @@ def calibrate_groups(
     """
     asked = tuple(guarantees)
     members = memberships(groups)
-    evidences = collect_groups(error, uncertainty, asked, members, weights)
-    return tuple(
-        solve_groups(rule, calibration_of, one) for rule, one in zip(asked, evidences, strict=True)
-    )
+    evidences, said = collect_groups(error, uncertainty, asked, members, weights, repeated=repeated)
+
+    def found(rule: Guarantee, evidence: Evidence) -> Calibration:
+        return replace(calibration_of(rule, evidence), circumstances=said)
+
+    return tuple(solve_groups(rule, found, one) for rule, one in zip(asked, evidences, strict=True))
 
 
 def collect_groups(
@@ -175,7 +228,8 @@ def collect_groups(
     weights: Any = None,
     *,
     grows: bool = False,
-) -> tuple[dict[str, Evidence], ...]:
+    repeated: str = "refuse",
+) -> tuple[tuple[dict[str, Evidence], ...], Circumstances]:
     """What each guarantee keeps of the functions of each group, in one pass over all.
 
     Args:
@@ -184,13 +238,13 @@ def collect_groups(
         members: the groups of each function.
         grows: whether `members` is a list that grows as functions are read.
     """
-    checks.some_guarantees(tuple(guarantees))
+    _check(guarantees)
     told.not_shifted(tuple(guarantees))
     source = _Source(error, uncertainty, weights)
     facts = source.facts
     collectors = [GroupCollector(rule, facts, members, grows) for rule in guarantees]
-    _collected(source, collectors)
-    return tuple(collector.evidences() for collector in collectors)
+    said = _watched(source, collectors, repeated)
+    return tuple(collector.evidences() for collector in collectors), said
 
 
 def calibrate_splits(
@@ -208,8 +262,7 @@ def calibrate_splits(
     Returns:
         The scales; ∞ where no finite one carries the guarantee.
     """
-    index = np.asarray(splits, dtype=np.int64)
-    checks.calibration_sets(index)
+    index = checks.calibration_sets(splits)
     source = _Source(error, uncertainty, weights)
     sizes = source.facts.sizes
     alike = sizes is not None and len(set(sizes)) == 1
@@ -234,6 +287,7 @@ def _asked(guarantee: Guarantee | None, alpha: Any, delta: Any, **more: Any) -> 
         return Fraction(alpha, delta, **more)
     if alpha is not None or delta is not None:
         raise ValueError("give either alpha and delta or guarantee=, which has its own levels")
+    require_guarantee(guarantee)
     return guarantee
 
 
@@ -270,8 +324,10 @@ class _Source:
         return iter(blocks(self.stream))
 
 
-def _collected(source: _Source, collectors: Sequence[Collector]) -> Sequence[Collector]:
-    """Show every function to every collector, once."""
+def _collected(
+    source: _Source, collectors: Sequence[Collector], repeats: Repeats | None = None
+) -> Sequence[Collector]:
+    """Show every function to every collector, once, and to what looks for repeats."""
     several = len(collectors) > 1
     for functions in source.blocks():
         wanted = [c.ranks(functions.points) for c in collectors]
@@ -280,6 +336,8 @@ def _collected(source: _Source, collectors: Sequence[Collector]) -> Sequence[Col
             functions.expect(np.unique(np.concatenate(ranks)))
         for collector in collectors:
             collector.add(functions)
+        if repeats is not None and isinstance(functions, Block):
+            repeats.see(functions.chunk)
     return collectors
 
 

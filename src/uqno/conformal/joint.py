@@ -53,7 +53,7 @@ def calibrate_jointly(
     """
     parts = {}
     for name, (error, uncertainty) in variables.items():
-        (evidence,) = collect(error, uncertainty, [guarantee], weights)
+        (evidence,), _ = collect(error, uncertainty, [guarantee], weights)
         parts[name] = guarantee, evidence
     return jointly(parts, sizes)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from uqno.conformal import checks, words
+from uqno.conformal.circumstances import Circumstances
 from uqno.conformal.guarantees.contract import Guarantee, guarantee_of
 from uqno.conformal.ranks import Ranks
 from uqno.conformal.scores import coverage
@@ -51,6 +53,8 @@ class Calibration:
     """The group of functions that it is for; empty for all."""
     jointly: tuple[str, ...] = ()
     """Of what the promise holds at once: the band and quantities, or variables; empty for one."""
+    circumstances: Circumstances = field(default_factory=Circumstances, compare=False)
+    """What is to be said beside the rule: repeated functions, calibrations before this one."""
 
     @property
     def guarantee(self) -> str:
@@ -60,7 +64,7 @@ class Calibration:
             said = f"For new functions of group {self.group!r}, from those of it alone: {said}"
         if self.jointly:
             said += f" This is promised of {words.listed(self.jointly)} all at once."
-        return said
+        return said + self.circumstances.sentence(self.functions)
 
     @property
     def promise(self) -> str:
@@ -73,7 +77,8 @@ class Calibration:
     @property
     def levels(self) -> dict[str, Any]:
         """What was asked for, by name: alpha, delta, sampling, …; without what was left out."""
-        return {name: x for name, x in self.rule.settings.items() if x is not None}
+        asked = {name: x for name, x in self.rule.settings.items() if x is not None}
+        return asked if self.circumstances.repeated is None else {**asked, "repeated": "allow"}
 
     @property
     def alpha(self) -> float | None:
@@ -121,7 +126,12 @@ class Calibration:
             "scores": listed,
             "details": {name: x.tolist() for name, x in self.details.items()},
         }
-        optional = {"model": self.model, "group": self.group, "jointly": list(self.jointly)}
+        optional = {
+            "model": self.model,
+            "group": self.group,
+            "jointly": list(self.jointly),
+            "circumstances": self.circumstances.to_json(),
+        }
         content |= {name: value for name, value in optional.items() if value}
         return json.dumps(content, indent=2)
 
@@ -136,11 +146,16 @@ class Calibration:
         return _checked_content(_parsed(text), scores)
 
 
+def checksum(content: Mapping[str, Any]) -> str:
+    """Of what JSON holds, whatever its order and spaces; it stops damage, not forgery."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
 # --- reading JSON ---------------------------------------------------------------------------------
 
 _FIELDS: Final = {
     "scale", "guarantee", "ranks", "functions", "points", "points_max", "weighted", "created",
-    "scores", "details", "model", "group", "jointly",
+    "scores", "details", "model", "group", "jointly", "circumstances",
 }  # fmt: skip
 
 
@@ -157,8 +172,14 @@ def _parsed(text: str) -> dict[str, Any]:
             f"the calibration has format version {version!r}, this uqno reads {VERSION}: "
             "use the uqno that wrote it, or a newer one"
         )
+    stored = content.pop("checksum", None)
+    if stored is not None and stored != checksum(content):
+        raise ValueError(
+            "the calibration is damaged, it does not have the checksum it was written with: take "
+            "it from where it was saved, or calibrate again"
+        )
     fields = {name: value for name, value in content.items() if name not in ("format", "version")}
-    fields = {"model": "", "group": "", "jointly": [], **fields}
+    fields = {"model": "", "group": "", "jointly": [], "circumstances": {}, **fields}
     if set(fields) != _FIELDS:
         missing, unknown = sorted(_FIELDS - set(fields)), sorted(set(fields) - _FIELDS)
         raise ValueError(f"not a whole calibration: missing {missing}, unknown {unknown}")
@@ -200,6 +221,7 @@ def _checked_content(content: dict[str, Any], scores: Reals | None) -> Calibrati
         model=content["model"],
         group=content["group"],
         jointly=tuple(jointly),
+        circumstances=Circumstances.from_json(content["circumstances"]),
     )
     calibration.rule.check(calibration)
     return calibration

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from uqno.conformal import checks
 from uqno.data.labels import Coordinate, Labels
 from uqno.data.variables import Content, Variable
 from uqno.memory import check_memory
@@ -84,6 +85,15 @@ class Field:
             return values
         values = values.transpose(self.order)
         return values.reshape(-1, *values.shape[self.channels :])
+
+
+def check_names(role: str, names: Any) -> None:
+    """Refuse what is neither None, a name, nor several."""
+    several = list(names) if isinstance(names, tuple | list) else [names]
+    if names is not None and not (several and all(isinstance(one, str) for one in several)):
+        raise ValueError(
+            f"{role} = {checks.shown(names)} must be the name of a variable, or a list of names"
+        )
 
 
 def chosen(names: Names, content: Content, role: str, others: bool = False) -> tuple[str, ...]:

@@ -43,6 +43,7 @@ from uqno.types import Floats, Integers
 
 FORMAT = "uqno functions"
 FORMAT_VERSION = 1
+ANEW = "copy it again, or remove it and run the generation again"
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,10 @@ class FunctionStore:
         path = Path(path)
         if not path.is_dir():
             raise ValueError(f"{path} is not a folder: generate the functions there first")
-        group = open_zarr_group(path, "r+" if os.access(path, os.W_OK) else "r")
+        try:
+            group = open_zarr_group(path, "r+" if os.access(path, os.W_OK) else "r")
+        except ValueError as why:
+            raise ValueError(f"{why}; if it was a store of functions, {ANEW}") from why
         attributes: dict[str, Any] = dict(group.attrs)
         if attributes.get("format") != FORMAT:
             raise ValueError(
@@ -127,7 +131,7 @@ class FunctionStore:
             )
         missing = {"recipe", "count", "chunk", "resolutions"} - set(attributes)
         if missing:
-            raise ValueError(f"{path} lacks the attributes {sorted(missing)}: generate it anew")
+            raise ValueError(f"{path} lacks the attributes {sorted(missing)}: {ANEW}")
         store = FunctionStore(
             path,
             group,
@@ -183,8 +187,9 @@ class FunctionStore:
         mark = self.path / "done" / "c" / str(chunk)
         if not mark.exists():
             return
+        marks = self._array("done")
         try:
-            marked = bool(np.asarray(self._array("done")[chunk]) == 1)
+            marked = bool(np.asarray(marks[chunk]) == 1)
         except Exception:  # whatever zarr says of a damaged file
             marked = False
         damaged = [] if marked else [mark]
@@ -219,17 +224,21 @@ class FunctionStore:
             os.close(descriptor)
 
     def _arrays(self) -> list[zarr.Array[Any]]:
-        try:
-            return [
-                self._array(f"{resolution}/{name}")
-                for resolution in self.resolutions
-                for name in ("inputs", "solutions")
-            ]
-        except KeyError as error:
-            raise ValueError(f"{self.path} is cut short: it has no array {error}") from error
+        return [
+            self._array(f"{resolution}/{name}")
+            for resolution in self.resolutions
+            for name in ("inputs", "solutions")
+        ]
 
     def _array(self, name: str) -> zarr.Array[Any]:
-        array = self.group[name]
+        try:
+            array = self.group[name]
+        except KeyError:
+            raise ValueError(f"{self.path} is cut short: it has no array {name}: {ANEW}") from None
+        except Exception as why:  # whatever zarr says of a damaged description
+            raise DamagedError(
+                f"{self.path}: the description of {name} is damaged ({why}): {ANEW}"
+            ) from why
         if not isinstance(array, zarr.Array):
             raise ValueError(f"{self.path}: {name} is a group where an array was expected")
         return array
@@ -239,8 +248,9 @@ class FunctionStore:
 
     def done(self) -> NDArray[np.bool_]:
         """Which chunks of functions are whole: (chunks,)."""
+        marks = self._array("done")
         try:
-            return np.asarray(self._array("done")[:]).astype(bool)
+            return np.asarray(marks[:]).astype(bool)
         except Exception as why:  # whatever zarr says of a damaged file
             raise DamagedError(
                 f"{self.path}: a mark in {self.path / 'done'} is damaged ({why}): copy the store "

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import zipfile
+import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,7 +13,7 @@ import numpy as np
 
 from uqno.conformal.profile import Profile
 from uqno.numpy_files import read_npz
-from uqno.storage import DamagedError, write_npz
+from uqno.storage import DamagedError, set_aside, write_npz
 
 FORMAT: Final = "uqno profile"
 VERSION: Final = 1
@@ -66,3 +69,16 @@ def read_stamped(path: str | Path, file_format: str, version: int, remedy: str) 
     if there != version:
         raise ValueError(f"{path} has version {there}, this uqno reads {version}: {remedy}")
     return content
+
+
+def is_archive(path: str | Path) -> bool:
+    """Whether a file is a whole .npz; one that is damaged is set aside."""
+    path = Path(path)
+    if not path.is_file():
+        return False
+    damages = (OSError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
+    with suppress(*damages), zipfile.ZipFile(path) as archive:
+        if archive.testzip() is None:
+            return True
+    set_aside(path)
+    return False

@@ -78,18 +78,17 @@ class Made:
     bands: tuple[Calibration | GroupedCalibration, ...]
     intervals: tuple[Calibration, ...]
 
-    def tied_to(self, digest: str) -> Made:
-        """The same, each with the digest of its model."""
-
-        def tied(one: Calibration) -> Calibration:
-            return replace(one, model=digest)
-
+    def retold(self, told: Sequence[Calibration]) -> Made:
+        """The same with these calibrations of bands, which tell their model and circumstances."""
+        by_name = iter(told)
         bands = tuple(
-            tied(x) if isinstance(x, Calibration)
-            else GroupedCalibration({g: tied(one) for g, one in x.calibrations.items()})
+            next(by_name) if isinstance(x, Calibration)
+            else GroupedCalibration({group: next(by_name) for group in x.calibrations})
             for x in self.bands
         )  # fmt: skip
-        return Made(bands, tuple(tied(one) for one in self.intervals))
+        model, said = told[0].model, told[0].circumstances
+        intervals = (replace(x, model=model, circumstances=said) for x in self.intervals)
+        return Made(bands, tuple(intervals))
 
     def all_bands(self) -> tuple[Calibration, ...]:
         """The calibrations of bands, those of groups one after the other."""
@@ -105,6 +104,7 @@ def calibrated(
     *,
     weighted: bool,
     joint: bool,
+    repeated: str = "refuse",
 ) -> Made:
     """Find all scales that are asked for, in one pass over the functions.
 
@@ -112,6 +112,7 @@ def calibrated(
         functions: as calibration sees them; rules: the guarantees of bands.
         notes: what else is wanted of them.
         finish: hands on error, uncertainty and weights of each.
+        repeated: as in `uqno.calibrate`.
         weighted: whether weights measure coverage; joint: whether the band and all quantities are
             promised at once.
     """
@@ -120,11 +121,14 @@ def calibrated(
     asked = [notes.shifted(rule) for rule in rules]
     parts: Sequence[Mapping[str, Evidence]]
     if notes.groups is None:
-        parts = [{"": evidence} for evidence in collect(stream, None, asked)]
+        evidences, said = collect(stream, None, asked, repeated=repeated)
+        parts = [{"": evidence} for evidence in evidences]
         rows: dict[str, Any] = {"": None}
     else:
         grows = callable(notes.groups)
-        parts = collect_groups(stream, None, asked, notes.members, grows=grows)
+        parts, said = collect_groups(
+            stream, None, asked, notes.members, grows=grows, repeated=repeated
+        )
         rows = {**rows_of(notes.members)}
     bands: list[Calibration | GroupedCalibration] = []
     intervals: list[Calibration] = []
@@ -144,6 +148,7 @@ def calibrated(
             else:
                 made = {n: replace(calibration_of(*x), group=group) for n, x in quantities.items()}
             intervals += [x for x in made.values() if x not in intervals]
+        found = {group: replace(one, circumstances=said) for group, one in found.items()}
         bands.append(found[""] if notes.groups is None else GroupedCalibration(found))
     return Made(tuple(bands), tuple(intervals))
 

@@ -3,6 +3,7 @@
 model.json                 what the model is
 base.safetensors           weights of the base; base-2, base-3, … of other members
 uncertainty.safetensors    weights of the uncertainty
+seen.safetensors           a short description of every function that it was trained on
 probe.safetensors          two functions and the answers to them, for models with code of the user
 calibration-1.json, …      a calibration each, and beside it its scores where they are many
 SHA256SUMS                 the checksum of every other file, as `sha256sum -c` reads them
@@ -26,7 +27,9 @@ from torch import Tensor
 
 from uqno.conformal import Calibration
 from uqno.data.calibrations import read_calibration, write_calibration
+from uqno.model.history import Past, history_of
 from uqno.model.rehearsal import check_sizes
+from uqno.model.seen import Seen
 from uqno.model.tie import Probe
 from uqno.operators import OPERATORS, Operator
 from uqno.operators.symmetry import Symmetry, by_name
@@ -45,6 +48,7 @@ FORMAT = "uqno.model"
 VERSION = 2
 SUMS = "SHA256SUMS"
 PROBE = "probe.safetensors"
+SEEN = "seen.safetensors"
 # How often a model is read again that another process is replacing meanwhile.
 ATTEMPTS = 5
 
@@ -59,11 +63,13 @@ class ModelParts:
         uncertainty: the fitted estimator of E.
         symmetries: of the problem.
         calibrations: in the order in which they were made.
-        seen: the fingerprints of the training functions.
+        seen: the training functions, by their fingerprints and descriptions.
         dimensions: of the grids that it was fitted on; None for geometries.
         features: how many callables E sees the answers of; they are not saved.
         deviation: whether E sees the deviation over symmetries and members.
         surfaces: whether the geometries had the signed distance of a surface.
+        probe: answers by which code of the user's is known again.
+        history: every calibration so far, those before the last fit too.
         quantities: of interest, as JSON holds them.
     """
 
@@ -72,12 +78,13 @@ class ModelParts:
     uncertainty: Uncertainty
     symmetries: tuple[Symmetry, ...]
     calibrations: tuple[Calibration, ...]
-    seen: frozenset[str]
+    seen: Seen
     dimensions: int | None
     features: int
     deviation: bool
     surfaces: bool
     probe: Probe | None = None
+    history: tuple[Past, ...] = ()
     quantities: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -121,6 +128,7 @@ def _write(folder: Path, saved: ModelParts) -> None:
         write_checkpoint(folder / f"{name}.safetensors", Checkpoint(state, {"part": name}))
     if saved.probe is not None:
         saved.probe.write(folder / PROBE)
+    saved.seen.write(folder / SEEN)
     for k, calibration in enumerate(saved.calibrations):
         write_calibration(folder / _calibration(k), calibration)
     content = {
@@ -135,8 +143,9 @@ def _write(folder: Path, saved: ModelParts) -> None:
         "dimensions": saved.dimensions,
         "surfaces": saved.surfaces,
         "calibrations": len(saved.calibrations),
-        "seen": sorted(saved.seen),
+        "seen": sorted(saved.seen.functions),
         "quantities": dict(saved.quantities),
+        "history": [past.to_json() for past in saved.history],
     }
     write_json(folder / "model.json", content, indent=1)
     write_text(
@@ -154,6 +163,7 @@ def _read_back(folder: Path, saved: ModelParts) -> None:
         _tensors(folder, name)
     if saved.probe is not None:
         Probe.read(folder / PROBE)
+    Seen.read(folder / SEEN, content["seen"])
     read = tuple(_read_calibration(folder, k) for k in range(content["calibrations"]))
     if read != saved.calibrations:
         raise ValueError(
@@ -262,12 +272,13 @@ def _rebuilt(
         estimator.eval(),
         chosen,
         tuple(_read_calibration(folder, k) for k in range(content["calibrations"])),
-        frozenset(content["seen"]),
+        Seen.read(folder / SEEN, content["seen"]),
         content["dimensions"],
         content["features"],
         content["deviation"],
         content["surfaces"],
         Probe.read(folder / PROBE) if (folder / PROBE).is_file() else None,
+        history_of(content.get("history", [])),
         content.get("quantities", {}),
     )
 

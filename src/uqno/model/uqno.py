@@ -20,23 +20,27 @@ from torch import Tensor
 from uqno.band import Band
 from uqno.conformal import Calibration, checks
 from uqno.conformal.guarantees import Guarantee
+from uqno.conformal.repeats import choice
 from uqno.data.conversion import Form, as_tensors
 from uqno.data.fields import Names
 from uqno.data.sources import as_samples, as_stream, size_of
 from uqno.model import files, tie
-from uqno.model.base import as_base, checked_members, is_trained
+from uqno.model.base import as_base, as_uncertainty, checked_members, is_trained
 from uqno.model.calibrating import Notes, calibrated, quantity_of
 from uqno.model.files import ModelParts
 from uqno.model.folds import as_crossfits, checked_folds, out_of_fold, residuals_of, train_base
-from uqno.model.inputs import Places, fingerprint, is_surface, refuse_other_functions
+from uqno.model.history import Past
+from uqno.model.inputs import Places, is_surface, refuse_other_functions
 from uqno.model.naming import as_inputs
 from uqno.model.predicting import Told, band_for, groups_of, of_groups
 from uqno.model.quantities import Quantities, learn
-from uqno.model.scoring import Level, chosen, predicted, rules_of, scored, unless_seen, unless_tied
+from uqno.model.scoring import Level, asked_guarantees, chosen, predicted, scored, unless_tied
+from uqno.model.seen import Seen, Watch
 from uqno.operators.symmetry import Symmetry, augmentation
+from uqno.storage import as_path
 from uqno.training import CrossFit, RelativeL2
 from uqno.types import Array, Sample
-from uqno.uncertainty import Quantile, Uncertainty
+from uqno.uncertainty import Uncertainty
 from uqno.uncertainty.contract import Base, Feature, Options, Prediction
 
 log = logging.getLogger(__name__)
@@ -76,8 +80,8 @@ class UQNO:
         given: Any = self.folds[0].operator if self.folds else base
         operator = as_base(given, trained)
         others = tuple(fold.operator for fold in self.folds[1:])
-        self.base = Base(operator, tuple(symmetries), tuple(features), deviation, others)
-        self.uncertainty = uncertainty if uncertainty is not None else Quantile()
+        self.base = Base(operator, symmetries, features, deviation, others)
+        self.uncertainty = as_uncertainty(uncertainty)
         self.trained = is_trained(given, self.base.operator) if trained is None else trained
         self.members = checked_members(members, self.trained)
         self.fitted = False
@@ -86,7 +90,7 @@ class UQNO:
         self.quantities = Quantities()
         self.groups: Any = None  # the callables of `calibrate`, for `predict` to ask
         self.shift: Any = None
-        self.seen: frozenset[str] = frozenset()
+        self.seen, self.history = Seen(), tuple[Past, ...]()
         self.dimensions: int | None = None
         self.surfaces = False
         self.probe: tie.Probe | None = None
@@ -128,11 +132,11 @@ class UQNO:
                 the uncertainty of each is learned, for the intervals that `calibrate` makes.
             training: of `uqno.training.fit`: batch_size, learning_rate, precision, progress, …
         """
-        folder = None if folder is None else Path(folder)
+        folder = None if folder is None else as_path(folder)
         train = as_samples(train, inputs, outputs, form=self.base.operator.form)
         if not len(train):
             raise ValueError("there are no functions to train on: `train` is empty")
-        seen = [fingerprint(train[i]) for i in range(len(train))]
+        fingerprints, seen = Seen.of(train, self.base)
         self.dimensions = train[0]["a"].ndim - 1 if "a" in train[0] else None
         self.surfaces = is_surface(self.base.operator, train[0])
 
@@ -148,10 +152,10 @@ class UQNO:
         }
         checked_folds(self.members, crossfit)
         if folder is not None:
-            refuse_other_functions(folder, seen, resume)
+            refuse_other_functions(folder, fingerprints, resume)
         # From here on weights change: a fit that fails leaves no calibration of other weights.
         self.fitted, self.calibrations, self.intervals, self.probe = False, (), (), None
-        self.seen |= frozenset(seen)  # with those of earlier fits: Ĝ stays as these left it
+        self.seen |= seen  # with those of earlier fits: Ĝ stays as these left it
         if self.folds:
             residuals = out_of_fold(self.base, train, self.folds)
         elif self.trained:
@@ -189,6 +193,7 @@ class UQNO:
         inputs: Names = None,
         outputs: Names = None,
         batch_size: int = 16,
+        repeated: str = "refuse",
     ) -> Any:
         """λ̂ from held-out functions, each read once, scored and forgotten.
 
@@ -207,6 +212,8 @@ class UQNO:
             functionals: quantities to give intervals of, at δ; by default those of `fit`.
             joint: promise the band and all quantities at once.
             batch_size: functions that are predicted together.
+            repeated: "refuse" functions whose input is that of another, or "allow" them if each was
+                drawn anew; the guarantee then tells.
 
         Returns:
             The `Calibration`, with groups a `GroupedCalibration`; or a tuple of them where several
@@ -214,27 +221,29 @@ class UQNO:
 
         Raises:
             InfeasibleError: no finite λ̂ carries the guarantee; the message says what would.
-            ValueError: some of the functions were used in training; the model answers differently
-                when it is asked twice; or points are promised to be random that an operator takes
-                as its input, so that its answers depend on them.
+            ValueError: functions were used in training or repeat others, or are copies of such;
+                the model answers differently when it is asked twice; or points are promised to be
+                random that an operator takes as its input, so that its answers depend on them.
         """
         self._need_fit("calibrate")
         data = as_stream(data, inputs, outputs, form=self._form)
+        watch = Watch(self.seen, self.base, data, choice(repeated))
         if (size := size_of(data)) is not None:
             checks.functions(size)
-        rules, several = rules_of(guarantee, alpha, delta, sampling, confidence)
+        rules, several = asked_guarantees(guarantee, alpha, delta, sampling, confidence)
         functions = scored(self.base, self.uncertainty, data, batch_size, weights)
         if any(rule.needs_independent_points for rule in rules):
             functions = unless_tied(functions, self.base, self.uncertainty)
         probe = tie.Probe()
         notes = Notes(groups, shift, self.quantities.asked(functionals))
         made = calibrated(
-            probe.watch(functions, self.base, self.uncertainty), rules, notes,
-            lambda noted: unless_seen(noted, self.seen), weighted=weights, joint=joint,
+            probe.watch(functions, self.base, self.uncertainty), rules, notes, watch.over,
+            weighted=weights, joint=joint, repeated=repeated,
         )  # fmt: skip
         self._glance = tie.Glance.of(self.base, self.uncertainty)
-        made = made.tied_to(self._glance.digest)
-        self.calibrations, self.intervals = made.all_bands(), made.intervals
+        told, self.history = watch.told(made.all_bands(), self.history, self._glance.digest)
+        made = made.retold(told)
+        self.calibrations, self.intervals = told, made.intervals
         self.groups, self.shift = groups, shift
         self.quantities = notes.quantities.with_probe(probe)
         needed = tie.needs_probe(self.base, self.uncertainty) or bool(made.intervals)
@@ -325,12 +334,12 @@ class UQNO:
         for calibration in self.calibrations:
             self._check_tie(calibration)
         saved = ModelParts(
-            self.base.operator, self.base.others, self.uncertainty, self.base.symmetries,
+            self.base.operator, self.base.others, self.uncertainty, tuple(self.base.symmetries),
             self.calibrations + self.intervals, self.seen, self.dimensions,
             len(self.base.features), self.base.deviation, self.surfaces, self.probe,
-            self.quantities.saved(),
+            self.history, self.quantities.saved(),
         )  # fmt: skip
-        files.save(Path(folder), saved)
+        files.save(as_path(folder), saved)
 
     @classmethod
     def load(
@@ -351,7 +360,7 @@ class UQNO:
             DamagedError: a file is missing or is not what was saved.
             ValueError: something must be passed in, or is not what was calibrated.
         """
-        saved = files.load(Path(folder), base, uncertainty, symmetries)
+        saved = files.load(as_path(folder), base, uncertainty, symmetries)
         files.check_features(folder, saved, len(features))
         model = cls(
             saved.base, saved.uncertainty, symmetries=saved.symmetries, features=features,
@@ -365,6 +374,7 @@ class UQNO:
         model.surfaces, model.probe = saved.surfaces, saved.probe
         quantities = Quantities.restored(saved.quantities)
         model.quantities = quantities.passed_again(functionals or {}, saved.probe)
+        model.history = saved.history
         for calibration in model.calibrations:
             model._check_tie(calibration)
         return model

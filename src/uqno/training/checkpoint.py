@@ -107,10 +107,16 @@ def read_checkpoint(path: Path) -> Checkpoint:
         raise DamagedCheckpointError(
             f"{path} is damaged (its checksum is wrong): remove it and start again"
         )
-    content = json.loads(state)
-    for name in content["complex"]:
-        tensors[name] = torch.view_as_complex(tensors[name])
-    return Checkpoint(tensors, content["state"])
+    try:
+        content = json.loads(state)
+        for name in content["complex"]:
+            tensors[name] = torch.view_as_complex(tensors[name])
+        held = dict(content["state"])
+    except (ValueError, TypeError, LookupError, RuntimeError, RecursionError) as why:
+        raise DamagedCheckpointError(
+            f"{path} does not hold the state of a checkpoint ({why}): remove it and start again"
+        ) from None
+    return Checkpoint(tensors, held)
 
 
 def differences(saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:

@@ -14,6 +14,7 @@ from uqno.conformal.guarantees.contract import (
     ScoreCollector,
     Solution,
     finite_scale,
+    require_guarantee,
 )
 from uqno.conformal.guarantees.fraction import Fraction
 from uqno.conformal.guarantees.nothing import Nothing
@@ -33,4 +34,5 @@ __all__ = [
     "Shifted",
     "Solution",
     "finite_scale",
+    "require_guarantee",
 ]

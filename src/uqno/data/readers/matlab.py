@@ -13,6 +13,7 @@ import numpy as np
 
 from uqno.data.containers import open_hdf5
 from uqno.data.readers.contract import Reader
+from uqno.data.readers.matlab_layout import numeric_names
 from uqno.data.variables import Content, Variable
 from uqno.memory import check_memory
 from uqno.types import Array
@@ -53,7 +54,9 @@ def read_matlab(path: str | os.PathLike[str]) -> dict[str, Any]:
     import scipy.io
 
     try:
-        content = scipy.io.loadmat(path, variable_names=_numeric(Path(path)))
+        whole = numeric_names(Path(path))
+        names = [n for n in _numeric(Path(path)) if whole is None or n in whole]
+        content = scipy.io.loadmat(path, variable_names=names) if names else {}
     except MemoryError as why:
         raise ValueError(f"{path} declares more than there is memory: {why}") from None
     except ValueError:

@@ -133,11 +133,12 @@ def _read_car(folder: Path) -> tuple[Surface, NDArray[np.float32]]:
     file = folder / "press.npy"
     try:
         raw = read_npy(file)
-    except (OSError, ValueError, EOFError) as why:
+    except Exception as why:  # NumPy fails in many ways on a damaged head
         raise ValueError(f"{file} cannot be read: {why}") from None
     if raw.dtype.kind not in "fiu":
         raise ValueError(f"{file}: expected real numbers, got {raw.dtype}")
-    pressure = np.delete(raw.reshape(-1), DROPPED).astype(np.float32)
+    with np.errstate(over="ignore"):  # what is infinite is refused below
+        pressure = np.delete(raw.reshape(-1), DROPPED).astype(np.float32)
     if len(pressure) != len(body.points):
         raise ValueError(
             f"{file} has {raw.size} values, of which {len(pressure)} remain without entries "

@@ -26,11 +26,10 @@ from numpy.typing import NDArray
 
 from uqno import __version__
 from uqno.data.arrays import read_arrays
-from uqno.experiments.alone import alone
 from uqno.experiments.cars import bodies, shapes, solver
 from uqno.experiments.cars.case import Flow
 from uqno.experiments.jobs import Job, Workers
-from uqno.storage import read_json, write_json, write_npz
+from uqno.storage import alone, read_json, write_json, write_npz
 
 log = logging.getLogger(__name__)
 
@@ -227,7 +226,7 @@ def generate_cars(
     if plan(cars.decided(), count)[1]:  # before anything is written
         solver.find_openfoam()
     cars = Folder.begin(cars.path, cars.seed, cars.settings)
-    with alone(cars.path):
+    with alone(cars.path, "the making of cars"):
         cases = cars.path / "cases"
         shutil.rmtree(cases, ignore_errors=True)  # of a run that was killed
         cases.mkdir()

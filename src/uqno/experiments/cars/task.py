@@ -32,6 +32,7 @@ from uqno.geometry.surface import Surface
 from uqno.operators import GINO, LatentGrid
 from uqno.operators.padding import pad
 from uqno.operators.symmetry import Symmetry, reflection, translations
+from uqno.storage import make_folders
 from uqno.types import Box, Progress, Samples
 
 CHUNK = 8  # cars a process works on at a time
@@ -243,7 +244,7 @@ class CarTask(CarDescription, Task):
 
     def make_data(self, workers: int, progress: Progress) -> None:
         if self._unmeasured():
-            self.cache.mkdir(parents=True, exist_ok=True)
+            make_folders(self.cache)
             words = "signed distances" + (" and ideal flows" if self.settings.ideal_flow else "")
             done = 0
             progress(words, done, self.total)

@@ -176,7 +176,6 @@ def generate(
 def _open_or_create(path: Path, recipe: Recipe, count: int, chunk: int) -> FunctionStore:
     if not path.exists():
         seeds = np.stack([np.full(count, recipe.seed), np.arange(count)], axis=1)
-        path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):  # another machine was faster: join it
             FunctionStore.create(path, recipe.record(), seeds, recipe.keep, min(chunk, count))
     store = FunctionStore.repaired(path)
