@@ -8,7 +8,7 @@ import pytest
 import uqno
 from tests.extending.own_expected_share import ExpectedShare
 from uqno.conformal import Calibration, GroupedCalibration, by_group, guarantees
-from uqno.conformal.calibration import calibrate_groups
+from uqno.conformal.calibration import calibrate_groups, collect_groups
 from uqno.conformal.checks import InfeasibleError
 from uqno.conformal.groups import GroupCollector, Remembered, Some, largest_of
 from uqno.conformal.guarantees.contract import Facts
@@ -93,6 +93,20 @@ def test_several_guarantees_in_one_pass():
         collectors[0].evidence()
 
 
+def test_labels_that_come_while_functions_are_read():
+    grown = []
+
+    def functions():
+        for e, label in zip(ERROR, LABELS.tolist(), strict=True):
+            grown.append((label,))
+            yield e, np.ones(M), None
+
+    rule = guarantees.Fraction(0.1, 0.1)
+    (found,), _ = collect_groups(FunctionStream(functions()), None, [rule], grown, grows=True)
+    for name, evidence in found.items():
+        assert rule.solve(evidence).scale == alone(name == LABELS, alpha=0.1, delta=0.1).scale
+
+
 def test_guarantees_that_see_all_ratios_and_ask_for_names():
     made = uqno.calibrate(ERROR, ONES, guarantee=ExpectedShare(alpha=0.2), groups=LABELS)
     for name in made:
@@ -100,6 +114,7 @@ def test_guarantees_that_see_all_ratios_and_ask_for_names():
     (block,) = blocks(Stream(ERROR[:4], ONES[:4]))
     some = Some(block, Remembered(block), np.array([0, 2]))
     assert list(some.names()) == ["function 0", "function 2"]
+    assert len(some) == 2
     some.expect(np.array([3]))
     np.testing.assert_array_equal(
         some.scores(np.array([3]))[:, 0], np.sort(np.abs(ERROR[[0, 2]]), axis=1)[:, 2]
