@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from uqno.band import Band
     from uqno.conformal import Calibration, InfeasibleError, Plan, calibrate, plan
-    from uqno.model import UQNO
+    from uqno.model import UQNO, Functional
 
 __version__ = "0.1.0"
 
@@ -16,6 +16,7 @@ _HOME = {
     "InfeasibleError": "uqno.conformal",
     "Plan": "uqno.conformal",
     "calibrate": "uqno.conformal",
+    "Functional": "uqno.model",
     "UQNO": "uqno.model",
     "plan": "uqno.conformal",
 }
@@ -29,7 +30,16 @@ PACKAGES = {
     "training": "uqno.training",
     "uncertainty": "uqno.uncertainty",
 }
-__all__ = ["UQNO", "Band", "Calibration", "InfeasibleError", "Plan", "calibrate", "plan"]
+__all__ = [
+    "UQNO",
+    "Band",
+    "Calibration",
+    "Functional",
+    "InfeasibleError",
+    "Plan",
+    "calibrate",
+    "plan",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from uqno.band import checks as band_checks
 from uqno.band.checks import Coordinates
+from uqno.conformal.functionals import Interval
 from uqno.conformal.record import Calibration
 from uqno.conformal.scores import coverage, ratios
 from uqno.data.labels import Labels
@@ -41,6 +43,7 @@ class Band:
         scale: λ̂ where it is not that of the calibration: a number, or (functions,), as a
             guarantee may give each new function its own. None takes `calibration.scale`.
         labels: names and coordinates as the input had them, for files and figures.
+        functionals: the intervals of quantities of interest, by name.
 
     Raises:
         ValueError: what does not fit, and what was expected.
@@ -63,6 +66,7 @@ class Band:
     component_names: tuple[str, ...] | None = None
     scale: float | Reals | None = None
     labels: Labels | None = None
+    functionals: Mapping[str, Interval] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.calibration, Calibration):
@@ -207,6 +211,7 @@ class Band:
             weights=weights,
             scale=scale,
             labels=None if self.labels is None else self.labels.of(which),
+            functionals={name: one[which] for name, one in self.functionals.items()},
         )
 
     # --- against the truth ------------------------------------------------------------------

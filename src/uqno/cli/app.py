@@ -19,6 +19,7 @@ from uqno import __version__
 from uqno.cli.arguments import Inputs, Outputs, Use, names, resolution
 from uqno.cli.data import data_app
 from uqno.cli.failing import fail, fail_by, log_into
+from uqno.cli.groups import Group, Groups, Ratio, Shift, write_groups
 from uqno.cli.guarantee import Rule, Settings, guarantee
 from uqno.cli.inspection import inspect
 from uqno.cli.output import is_gone, make_writable, to_nowhere
@@ -142,6 +143,8 @@ def calibrate(
     confidence: Confidence = None,
     rule: Rule = "fraction",
     settings: Settings = None,
+    groups: Groups = None,
+    shift: Shift = None,
     to: Annotated[Path, typer.Option("--out", help="Where the calibration is written.")] = Path(
         "calibration.json"
     ),
@@ -152,6 +155,7 @@ def calibrate(
     as_json: Json = False,
 ) -> None:
     """Find the scale of the uncertainty that carries the guarantee, from held-out functions."""
+    from uqno.conformal import Calibration, GroupedCalibration
     from uqno.conformal import calibrate as make_calibration
     from uqno.conformal.words import rounded_up
     from uqno.data.calibration_file import open_calibration
@@ -163,10 +167,20 @@ def calibrate(
     _keep_input(file, to)
     with (
         progress_bar("calibrating", quiet=as_json) as advance,
-        open_calibration(file, advance) as data,
+        open_calibration(file, advance, [name for name in (groups, shift) if name]) as data,
     ):
-        more: dict[str, Any] = {"guarantee": asked, "repeated": repeated.value}
-        cal = make_calibration(data.error, data.uncertainty, weights=data.weights, **more)
+        more: dict[str, Any] = {
+            "guarantee": asked,
+            "repeated": repeated.value,
+            "groups": None if groups is None else data.beside[groups],
+            "shift": None if shift is None else data.beside[shift],
+        }
+        cal: Calibration | GroupedCalibration = make_calibration(
+            data.error, data.uncertainty, weights=data.weights, **more
+        )
+    if isinstance(cal, GroupedCalibration):
+        write_groups(cal, to, as_json)
+        return
     write_calibration(to, cal)
     if as_json:
         content = json.loads(cal.to_json(scores=False))
@@ -205,6 +219,8 @@ def predict(
     ] = None,
     alpha: Annotated[float | None, typer.Option(help="Which of several calibrations.")] = None,
     delta: Annotated[float | None, typer.Option(help="Which of several calibrations.")] = None,
+    group: Group = None,
+    likelihood_ratio: Ratio = None,
     to: Annotated[Path, typer.Option("--out", help="A .nc, .npz, .vtp or .vtr file.")] = Path(
         "band.nc"
     ),
@@ -226,7 +242,8 @@ def predict(
 
     roles: dict[str, Any] = {"inputs": names(inputs), "outputs": names(outputs)}
     given = file if geometry is None else geometry
-    band = UQNO.load(model).predict(given, where, **roles, alpha=alpha, delta=delta)
+    told: dict[str, Any] = {"group": group, "likelihood_ratio": likelihood_ratio}
+    band = UQNO.load(model).predict(given, where, **roles, alpha=alpha, delta=delta, **told)
     band.write(to)
     if as_json:
         said = {

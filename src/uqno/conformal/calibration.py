@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
-from uqno.conformal import checks
+from uqno.conformal import checks, told
 from uqno.conformal.circumstances import Circumstances
+from uqno.conformal.groups import GroupCollector, GroupedCalibration, solve_groups
 from uqno.conformal.guarantees.contract import (
     Collector,
     Evidence,
     Facts,
     Guarantee,
+    Solution,
     require_guarantee,
 )
 from uqno.conformal.guarantees.fraction import Fraction
+from uqno.conformal.guarantees.shifted import Shifted
+from uqno.conformal.membership import Names, memberships
 from uqno.conformal.planning import Plan, plan_for
 from uqno.conformal.profile import ByArea, Profile
 from uqno.conformal.ranks import Ranks
@@ -56,6 +61,22 @@ def plan(
     return plan_for(asked, functions, points)
 
 
+@overload
+def calibrate(
+    error: Any, uncertainty: Any = ..., alpha: Share | None = ..., delta: Share | None = ...,
+    sampling: str = ..., weights: Any = ..., confidence: Share | None = ..., *,
+    guarantee: Guarantee | None = ..., groups: None = ..., shift: Any = ...,
+    ranks: Ranks | None = ..., mixed: str = ..., misses: int | None = ..., seed: int = ...,
+    repeated: str = ...,
+) -> Calibration: ...  # fmt: skip
+@overload
+def calibrate(
+    error: Any, uncertainty: Any = ..., alpha: Share | None = ..., delta: Share | None = ...,
+    sampling: str = ..., weights: Any = ..., confidence: Share | None = ..., *,
+    guarantee: Guarantee | None = ..., groups: Any, shift: Any = ...,
+    ranks: Ranks | None = ..., mixed: str = ..., misses: int | None = ..., seed: int = ...,
+    repeated: str = ...,
+) -> GroupedCalibration: ...  # fmt: skip
 def calibrate(
     error: Any,
     uncertainty: Any = None,
@@ -66,12 +87,14 @@ def calibrate(
     confidence: Share | None = None,
     *,
     guarantee: Guarantee | None = None,
+    groups: Any = None,
+    shift: Any = None,
     ranks: Ranks | None = None,
     mixed: str = "own",
     misses: int | None = None,
     seed: int = 0,
     repeated: str = "refuse",
-) -> Calibration:
+) -> Calibration | GroupedCalibration:
     """λ̂ such that P[ at least 1 − α of a new function lies in the band ] ≥ 1 − δ.
 
     Args:
@@ -85,11 +108,16 @@ def calibrate(
         weights: μ, (*points) or one set for each function; with sampling="grid".
         guarantee: another guarantee, instead of alpha, delta and so on: `guarantees.Expected`,
             `Everywhere`, `Curve`, `Chosen`, …
+        groups: the group of each function, (n,), a function of its input alone; or for classes that
+            overlap, {name: booleans (n,)}. Every group has a λ̂ and a promise of its own.
+        shift: dQ/dP at the input of each function, (n,), up to a factor: the promise is then for
+            functions of the law Q, see `guarantees.Shifted`.
         repeated: "refuse" functions that are equal to another, point by point, in at least 32
             different values; or "allow" them, if each was drawn anew: the guarantee then tells.
 
     Returns:
-        The calibration: λ̂ in `scale`, and the guarantee in words.
+        The calibration: λ̂ in `scale`, and the guarantee in words. With groups, one for each:
+        `calibration["van"].scale`.
 
     Raises:
         InfeasibleError: no finite λ̂ carries the guarantee; the message says what would.
@@ -102,6 +130,13 @@ def calibrate(
     """
     more = {"sampling": sampling, "confidence": confidence, "ranks": ranks, "mixed": mixed}
     asked = _asked(guarantee, alpha, delta, misses=misses, seed=seed, **more)
+    if shift is not None:
+        asked = Shifted(asked, shift)
+    if groups is not None:
+        (grouped,) = calibrate_groups(
+            error, uncertainty, [asked], groups, weights, repeated=repeated
+        )
+        return grouped
     (cal,) = calibrate_all(error, uncertainty, [asked], weights, repeated=repeated)
     return cal
 
@@ -121,20 +156,96 @@ def calibrate_all(
         guarantees: at least one.
     """
     asked = tuple(checks.elements("guarantees", guarantees, "a sequence of guarantees"))
-    checks.some_guarantees(asked)
-    for rule in asked:
-        require_guarantee(rule)
-    refused = choice(repeated) == "refuse"
+    evidences, said = collect(error, uncertainty, asked, weights, repeated=repeated)
+    return tuple(
+        replace(calibration_of(rule, evidence), circumstances=said)
+        for rule, evidence in zip(asked, evidences, strict=True)
+    )
+
+
+def collect(
+    error: Any,
+    uncertainty: Any,
+    guarantees: Sequence[Guarantee],
+    weights: Any = None,
+    *,
+    repeated: str = "refuse",
+) -> tuple[tuple[Evidence, ...], Circumstances]:
+    """What each guarantee keeps of the functions, in one pass over them; as `calibrate_all`."""
+    _check(guarantees)
     source = _Source(error, uncertainty, weights)
+    collectors = [rule.collector(source.facts) for rule in guarantees]
+    said = _watched(source, collectors, repeated)
+    return tuple(collector.evidence() for collector in collectors), said
+
+
+def _check(guarantees: Sequence[Guarantee]) -> None:
+    checks.some_guarantees(tuple(guarantees))
+    for rule in guarantees:
+        require_guarantee(rule)
+
+
+def _watched(source: _Source, collectors: Sequence[Collector], repeated: str) -> Circumstances:
+    """Show every function to every collector, and refuse or count those that repeat another."""
+    refused = choice(repeated) == "refuse"
     repeats = Repeats(source.stream)
-    collectors = _collected(source, [rule.collector(source.facts) for rule in asked], repeats)
+    _collected(source, collectors, repeats)
     if refused:
         repeats.refuse()
-    told = Circumstances(None if refused else len(repeats.found()))
-    return tuple(
-        _calibration(rule, collector.evidence(), told)
-        for rule, collector in zip(asked, collectors, strict=True)
-    )
+    return Circumstances(None if refused else len(repeats.found()))
+
+
+def calibrate_groups(
+    error: Any,
+    uncertainty: Any,
+    guarantees: Iterable[Guarantee],
+    groups: Any,
+    weights: Any = None,
+    *,
+    repeated: str = "refuse",
+) -> tuple[GroupedCalibration, ...]:
+    """`calibrate_all` for each group of functions by itself, in one pass over all.
+
+    Args:
+        error, uncertainty, weights: as in `calibrate`.
+        guarantees: at least one, each for every group.
+        groups: one label for each function, or {name: booleans (n,)}.
+    """
+    asked = tuple(guarantees)
+    members = memberships(groups)
+    evidences, said = collect_groups(error, uncertainty, asked, members, weights, repeated=repeated)
+
+    def found(rule: Guarantee, evidence: Evidence) -> Calibration:
+        return replace(calibration_of(rule, evidence), circumstances=said)
+
+    return tuple(solve_groups(rule, found, one) for rule, one in zip(asked, evidences, strict=True))
+
+
+def collect_groups(
+    error: Any,
+    uncertainty: Any,
+    guarantees: Sequence[Guarantee],
+    members: Sequence[Names],
+    weights: Any = None,
+    *,
+    grows: bool = False,
+    repeated: str = "refuse",
+) -> tuple[tuple[dict[str, Evidence], ...], Circumstances]:
+    """What each guarantee keeps of the functions of each group, in one pass over all.
+
+    Args:
+        error, uncertainty, weights: as in `calibrate`.
+        guarantees: at least one.
+        members: the groups of each function.
+        grows: whether `members` is a list that grows as functions are read.
+    """
+    _check(guarantees)
+    told.not_shifted(tuple(guarantees))
+    source = _Source(error, uncertainty, weights)
+    facts = source.facts
+    collectors = [GroupCollector(rule, facts, members, grows) for rule in guarantees]
+    said = _watched(source, collectors, repeated)
+    return tuple(collector.evidences() for collector in collectors), said
 
 
 def calibrate_splits(
@@ -222,10 +333,11 @@ def _collected(
     ask for it."""
     shown = collectors
     while shown:
+        several = len(shown) > 1
         for functions in source.blocks():
-            wanted = [c.ranks(functions.points) for c in shown] if len(shown) > 1 else []
+            wanted = [c.ranks(functions.points) for c in shown]
             ranks: list[Integers] = [k for k in wanted if k is not None]
-            if ranks:
+            if ranks and (several or len(ranks[0]) > 1):
                 functions.expect(np.unique(np.concatenate(ranks)))
             for collector in shown:
                 collector.add(functions)
@@ -236,9 +348,14 @@ def _collected(
     return collectors
 
 
-def _calibration(rule: Guarantee, evidence: Evidence, told: Circumstances) -> Calibration:
+def calibration_of(rule: Guarantee, evidence: Evidence) -> Calibration:
+    """The record of the scale that a rule finds from its evidence."""
     checks.functions(len(evidence))
-    solution = rule.solve(evidence)
+    return record_of(rule, evidence, rule.solve(evidence))
+
+
+def record_of(rule: Guarantee, evidence: Evidence, solution: Solution) -> Calibration:
+    """The record of a scale that was found from this evidence."""
     return Calibration(
         scale=solution.scale,
         rule=rule,
@@ -250,5 +367,4 @@ def _calibration(rule: Guarantee, evidence: Evidence, told: Circumstances) -> Ca
         scores=None if solution.scores is None else np.sort(solution.scores),
         details=solution.details,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        circumstances=told,
     )

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from uqno.conformal import checks
+from uqno.conformal import checks, words
 from uqno.conformal.circumstances import Circumstances
 from uqno.conformal.guarantees.contract import Guarantee, guarantee_of
 from uqno.conformal.ranks import Ranks
@@ -49,18 +49,30 @@ class Calibration:
     """When it was made, in UTC."""
     model: str = field(default="", compare=False)
     """The digest of the model whose functions these were; empty for arrays."""
+    group: str = ""
+    """The group of functions that it is for; empty for all."""
+    jointly: tuple[str, ...] = ()
+    """Of what the promise holds at once: the band and quantities, or variables; empty for one."""
     circumstances: Circumstances = field(default_factory=Circumstances, compare=False)
     """What is to be said beside the rule: repeated functions, calibrations before this one."""
 
     @property
     def guarantee(self) -> str:
         """What is promised and what is not, to quote."""
-        return self.rule.sentence(self) + self.circumstances.sentence(self.functions)
+        said = self.rule.sentence(self)
+        if self.group:
+            said = f"For new functions of group {self.group!r}, from those of it alone: {said}"
+        if self.jointly:
+            said += f" This is promised of {words.listed(self.jointly)} all at once."
+        return said + self.circumstances.sentence(self.functions)
 
     @property
     def promise(self) -> str:
         """The guarantee in one line."""
-        return self.rule.promise(self)
+        said = self.rule.promise(self)
+        if self.jointly:
+            said += f", {words.listed(self.jointly)} at once"
+        return f"{said}, in group {self.group!r}" if self.group else said
 
     @property
     def levels(self) -> dict[str, Any]:
@@ -129,10 +141,13 @@ class Calibration:
                 for name, x in self.details.items()
             },
         }
-        if self.model:
-            content["model"] = self.model
-        if told := self.circumstances.to_json():
-            content["circumstances"] = told
+        optional = {
+            "model": self.model,
+            "group": self.group,
+            "jointly": list(self.jointly),
+            "circumstances": self.circumstances.to_json(),
+        }
+        content |= {name: value for name, value in optional.items() if value}
         return json.dumps(content, indent=2)
 
     @classmethod
@@ -155,7 +170,7 @@ def checksum(content: Mapping[str, Any]) -> str:
 
 _FIELDS: Final = {
     "scale", "guarantee", "ranks", "functions", "points", "points_max", "weighted", "created",
-    "scores", "details", "model", "circumstances",
+    "scores", "details", "model", "group", "jointly", "circumstances",
 }  # fmt: skip
 
 
@@ -179,8 +194,7 @@ def _parsed(text: str) -> dict[str, Any]:
             "it from where it was saved, or calibrate again"
         )
     fields = {name: value for name, value in content.items() if name not in ("format", "version")}
-    fields.setdefault("model", "")
-    fields.setdefault("circumstances", {})
+    fields = {"model": "", "group": "", "jointly": [], "circumstances": {}, **fields}
     if set(fields) != _FIELDS:
         missing, unknown = sorted(_FIELDS - set(fields)), sorted(set(fields) - _FIELDS)
         raise ValueError(f"not a whole calibration: missing {missing}, unknown {unknown}")
@@ -195,8 +209,12 @@ def _checked_content(content: dict[str, Any], scores: Reals | None) -> Calibrati
         raise ValueError(f"scale = {scale!r} in the calibration must be a finite number ≥ 0")
     if not isinstance(content["created"], str) or not isinstance(content["weighted"], bool):
         raise ValueError("created must be text and weighted true or false in the calibration")
-    if not isinstance(content["model"], str):
-        raise ValueError(f"model = {content['model']!r:.60} in the calibration must be text")
+    for name in ("model", "group"):
+        if not isinstance(content[name], str):
+            raise ValueError(f"{name} = {content[name]!r:.60} in the calibration must be text")
+    jointly = content["jointly"]
+    if not isinstance(jointly, list) or not all(isinstance(name, str) for name in jointly):
+        raise ValueError(f"jointly = {jointly!r:.60} in the calibration must be a list of names")
     if ranks is not None and (not isinstance(ranks, dict) or set(ranks) != {"point", "function"}):
         raise ValueError(f"ranks = {ranks!r} in the calibration must hold point and function")
     if not isinstance(guarantee, dict):
@@ -216,6 +234,8 @@ def _checked_content(content: dict[str, Any], scores: Reals | None) -> Calibrati
         details=checks.named_arrays(content["details"]),
         created=content["created"],
         model=content["model"],
+        group=content["group"],
+        jointly=tuple(jointly),
         circumstances=Circumstances.from_json(content["circumstances"]),
     )
     calibration.rule.check(calibration)

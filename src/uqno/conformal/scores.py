@@ -99,9 +99,9 @@ class Block:
     def scores(self, ranks: int | Integers) -> Reals:
         k = np.asarray(ranks)
         checks.point_rank(k, self.points, next(self.names()))
-        if k.ndim and self._ordered is None:
+        if k.ndim and (self._ordered is None or k.min() <= self._ordered[0]):
             self.expect(k)
-        if self._ordered is not None:
+        if self._ordered is not None and k.min() > self._ordered[0]:
             lowest, ordered = self._ordered
             return ordered[:, k - 1 - lowest]
         if len(self) == 1 and self.points >= LARGE:

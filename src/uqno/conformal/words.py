@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from decimal import ROUND_CEILING, Decimal
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -40,12 +41,29 @@ def ordinal(i: int) -> str:
     return f"{i}{suffix}"
 
 
+def listed(names: Sequence[str]) -> str:
+    """Names as a sentence lists them.
+
+    >>> listed(["the band", "drag", "lift"])
+    'the band, drag and lift'
+    """
+    *some, last = names
+    return f"{', '.join(some)} and {last}" if some else last
+
+
 def rounded_up(x: float, digits: int = 3) -> str:
     """A few digits, never below x: a bound that is quoted still works. A share stays below 1."""
     d = Decimal(repr(float(x)))
     step = Decimal(1).scaleb(d.adjusted() - digits + 1)
     up = d.quantize(step, rounding=ROUND_CEILING).normalize()
     return rounded_up(x, digits + 3) if d < 1 <= up else f"{up:f}"
+
+
+def rounded_down(x: float, digits: int = 6) -> str:
+    """A few digits, never above x."""
+    d = Decimal(repr(float(x)))
+    step = Decimal(1).scaleb(d.adjusted() - digits + 1)
+    return f"{d.quantize(step, rounding=ROUND_FLOOR).normalize():f}"
 
 
 def about_points(sampling: str, mixed: str, by_tail: bool, least: int, most: int) -> str:

@@ -7,7 +7,7 @@ The first dimension counts the functions; prediction and truth may have one more
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,33 +29,51 @@ class CalibrationFile:
         uncertainty: E, (functions, *points).
         weights: the measure μ: None, an array (*points) for all functions, or rows
             (functions, *points).
+        beside: further variables that were asked for, (functions,) each, by name: labels of groups,
+            likelihood ratios.
     """
 
     error: Rows
     uncertainty: Rows
     weights: Rows | Array | None
+    beside: Mapping[str, Array]
 
 
 @contextmanager
 def open_calibration(
-    path: str | Path, progress: Callable[[int, int], None] | None = None
+    path: str | Path,
+    progress: Callable[[int, int], None] | None = None,
+    beside: Sequence[str] = (),
 ) -> Iterator[CalibrationFile]:
     """The arrays of a calibration file, not read yet.
 
     Args:
         path: a .npz, NetCDF or zarr file.
         progress: is called with the number of functions read and of all functions.
+        beside: names of further variables to read, one value for each function.
 
     Raises:
         ValueError: the file is damaged, or its variables do not fit together.
     """
     path = Path(path)
-    with open_variables(path, (*REQUIRED, "weights")) as variables:
-        yield _calibration_file(path, variables, progress)
+    with open_variables(path, (*REQUIRED, "weights", *beside)) as variables:
+        read = {name: _of_functions(path, name, variables.get(name)) for name in beside}
+        yield _calibration_file(path, variables, progress, read)
+
+
+def _of_functions(path: Path, name: str, rows: Rows | None) -> Array:
+    if rows is None or len(rows.shape) != 1:
+        found = "is not there" if rows is None else f"has shape {rows.shape}"
+        raise ValueError(f"{path}: {name} {found}, expected one value for each function")
+    values = rows[: len(rows)]
+    return values.astype(str) if values.dtype.kind in "SO" else values
 
 
 def _calibration_file(
-    path: Path, variables: dict[str, Rows], progress: Callable[[int, int], None] | None
+    path: Path,
+    variables: dict[str, Rows],
+    progress: Callable[[int, int], None] | None,
+    beside: Mapping[str, Array],
 ) -> CalibrationFile:
     missing = [name for name in REQUIRED if name not in variables]
     if missing:
@@ -82,7 +100,7 @@ def _calibration_file(
 
     error = Rows("error", truth.shape, np.float64, truth.slab, difference)
     weights = _weights(path, variables.get("weights"), uncertainty)
-    return CalibrationFile(error, uncertainty, weights)
+    return CalibrationFile(error, uncertainty, weights, beside)
 
 
 def _check_dimensions(path: Path, prediction: Rows, truth: Rows, uncertainty: Rows) -> None:

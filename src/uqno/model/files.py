@@ -19,7 +19,7 @@ import copy
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +70,7 @@ class ModelParts:
         surfaces: whether the geometries had the signed distance of a surface.
         probe: answers by which code of the user's is known again.
         history: every calibration so far, those before the last fit too.
+        quantities: of interest, as JSON holds them.
     """
 
     base: Operator
@@ -84,6 +85,7 @@ class ModelParts:
     surfaces: bool
     probe: Probe | None = None
     history: tuple[Past, ...] = ()
+    quantities: Mapping[str, Any] = field(default_factory=dict)
 
 
 def save(folder: Path, saved: ModelParts) -> None:
@@ -142,6 +144,7 @@ def _write(folder: Path, saved: ModelParts) -> None:
         "surfaces": saved.surfaces,
         "calibrations": len(saved.calibrations),
         "seen": sorted(saved.seen.functions),
+        "quantities": dict(saved.quantities),
         "history": [past.to_json() for past in saved.history],
     }
     write_json(folder / "model.json", content, indent=1)
@@ -276,6 +279,7 @@ def _rebuilt(
         content["surfaces"],
         Probe.read(folder / PROBE) if (folder / PROBE).is_file() else None,
         history_of(content.get("history", [])),
+        content.get("quantities", {}),
     )
 
 

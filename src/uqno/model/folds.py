@@ -14,7 +14,7 @@ from torch.utils.data import Subset
 from uqno.model.inputs import batches
 from uqno.operators import Operator
 from uqno.operators.padding import unpadded
-from uqno.training import CrossFit, crossfit
+from uqno.training import CrossFit, crossfit, fit
 from uqno.training.samples import derived_seed
 from uqno.types import Samples
 from uqno.uncertainty import Base, Residuals
@@ -36,6 +36,31 @@ def as_crossfits(base: Any) -> tuple[CrossFit, ...]:
             f"{[type(one).__name__ for one in base]}"
         )
     return tuple(base)
+
+
+def checked_folds(members: int, folds: int | None) -> None:
+    """Refuse a committee without folds."""
+    if members > 1 and folds is None:
+        raise ValueError(f"members = {members} needs crossfit=2 or more folds, not None")
+
+
+def train_base(
+    base: Base, train: Samples, folds: int | None, members: int, options: dict[str, Any]
+) -> tuple[Base, Residuals]:
+    """Train Ĝ, and give what E learns from: residuals of functions that Ĝ has not seen.
+
+    Args:
+        base: Ĝ, not trained; train: the training functions.
+        folds: how many; None for Ĝ on the first half and the residuals of the second.
+        members, options: as in `train_folds`.
+    """
+    if folds is None:
+        half = len(train) // 2
+        fit(base.operator, Subset(train, range(half)), **options)  # type: ignore[arg-type]
+        return base, residuals_of(base, Subset(train, range(half, len(train))))  # type: ignore[arg-type]
+    crossfits = train_folds(base.operator, train, folds, members, options)
+    base = replace(base, others=tuple(one.operator for one in crossfits[1:]))
+    return base, out_of_fold(base, train, crossfits)
 
 
 def train_folds(

@@ -241,17 +241,24 @@ def _is_shape(at: Any) -> bool:
     return isinstance(at, Sequence) and all(isinstance(n, int) for n in at)
 
 
-def own_scales(calibration: Calibration, fields: Mapping[str, Tensor]) -> Reals | None:
-    """λ̂ of each function of a batch.
+def own_scales(calibration: Calibration, functions: Sequence[Sample]) -> Reals | None:
+    """λ̂ of each function.
 
     Args:
         calibration: has one scale for all, or one for each function.
-        fields: a batch, by name.
+        functions: their fields.
 
     Returns:
         (functions,), or None where all have the scale of the calibration.
+
+    Raises:
+        InfeasibleError: no finite scale carries the promise for one of them.
     """
-    number = len(next(iter(fields.values())))
-    each = ({name: field[i] for name, field in fields.items()} for i in range(number))
-    scales = np.array([calibration.scale_for(function) for function in each])
+    scales = np.array([calibration.scale_for(function) for function in functions])
+    if not np.isfinite(scales).all():
+        which = np.flatnonzero(~np.isfinite(scales))[:10].tolist()
+        raise checks.InfeasibleError(
+            f"no finite scale carries the promise for functions {which} of {len(scales)}: "
+            f"{calibration.guarantee} Leave them out, or calibrate with more functions like them"
+        )
     return None if (scales == calibration.scale).all() else scales

@@ -27,12 +27,14 @@ class Scored(NamedTuple):
         error: ‖u − Ĝ(a)‖, (points,).
         uncertainty: E(a), (points,).
         weights: (points,), or None where points count alike.
+        center: Ĝ(a), (channel, *points), in float64.
     """
 
     sample: Sample
     error: Array
     uncertainty: Array
     weights: Array | None
+    center: Array
 
 
 def predicted(base: Base, uncertainty: Uncertainty, batch: Sample) -> Prediction:
@@ -102,13 +104,14 @@ def scored(
                 f"{tuple(prediction.center.shape[1:])}, (channel, *points): expected the same"
             )
         # In double, as a Band compares: a float32 difference moves points over the edge.
-        error = pointwise_error(batch["u"].cpu().double() - prediction.center.cpu().double())
-        both = (unpadded(x, batch) for x in (error, prediction.uncertainty.cpu()))
-        for sample, e, E in zip(samples, *both, strict=True):
+        center = prediction.center.cpu().double()
+        error = pointwise_error(batch["u"].cpu().double() - center)
+        all_three = (unpadded(x, batch) for x in (error, prediction.uncertainty.cpu(), center))
+        for sample, e, E, c in zip(samples, *all_three, strict=True):
             if weighted and "weights" not in sample:
                 raise ValueError("weights=True, but a sample has no field 'weights': add it")
             weights = sample["weights"].flatten().cpu().numpy() if weighted else None
-            yield Scored(sample, e.flatten().numpy(), E.flatten().numpy(), weights)
+            yield Scored(sample, e.flatten().numpy(), E.flatten().numpy(), weights, c.numpy())
 
 
 def unless_tied(

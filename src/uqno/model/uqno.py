@@ -14,47 +14,31 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import Subset
 
 from uqno.band import Band
-from uqno.conformal import Calibration, FunctionStream, calibrate_all, checks
+from uqno.conformal import Calibration, checks
 from uqno.conformal.guarantees import Guarantee
 from uqno.conformal.repeats import choice
 from uqno.data.conversion import Form, as_tensors
 from uqno.data.fields import Names
 from uqno.data.sources import as_samples, as_stream, size_of
 from uqno.model import files, tie
-from uqno.model.answer import band_of, on_grid, triangles_of
 from uqno.model.base import as_base, as_uncertainty, checked_members, is_trained
+from uqno.model.calibrating import Notes, calibrated, quantity_of
 from uqno.model.files import ModelParts
-from uqno.model.folds import as_crossfits, out_of_fold, residuals_of, train_folds
+from uqno.model.folds import as_crossfits, checked_folds, out_of_fold, residuals_of, train_base
 from uqno.model.history import Past
-from uqno.model.inputs import (
-    Places,
-    as_batch,
-    as_calibrated,
-    is_surface,
-    own_scales,
-    places,
-    refuse_other_functions,
-)
+from uqno.model.inputs import Places, is_surface, refuse_other_functions
 from uqno.model.naming import as_inputs
-from uqno.model.scoring import (
-    Level,
-    asked_guarantees,
-    chosen,
-    predicted,
-    predicted_in_parts,
-    scored,
-    unless_tied,
-)
+from uqno.model.predicting import Told, band_for, groups_of, of_groups
+from uqno.model.quantities import Quantities, learn
+from uqno.model.scoring import Level, asked_guarantees, chosen, predicted, scored, unless_tied
 from uqno.model.seen import Seen, Watch
 from uqno.operators.symmetry import Symmetry, augmentation
 from uqno.storage import as_path
-from uqno.training import CrossFit, RelativeL2, fit
+from uqno.training import CrossFit, RelativeL2
 from uqno.types import Array, Sample
 from uqno.uncertainty import Uncertainty
 from uqno.uncertainty.contract import Base, Feature, Options, Prediction
@@ -102,6 +86,10 @@ class UQNO:
         self.members = checked_members(members, self.trained)
         self.fitted = False
         self.calibrations: tuple[Calibration, ...] = ()
+        self.intervals: tuple[Calibration, ...] = ()
+        self.quantities = Quantities()
+        self.groups: Any = None  # the callables of `calibrate`, for `predict` to ask
+        self.shift: Any = None
         self.seen, self.history = Seen(), tuple[Past, ...]()
         self.dimensions: int | None = None
         self.surfaces = False
@@ -123,6 +111,7 @@ class UQNO:
         seed: int = 0,
         folder: str | Path | None = None,
         resume: bool = False,
+        functionals: Mapping[str, Any] | None = None,
         **training: Any,
     ) -> UQNO:
         """Train Ĝ unless it is trained, then E, on residuals of functions that Ĝ has not seen.
@@ -139,6 +128,8 @@ class UQNO:
             seed: decides the folds, the weights and the order of the functions.
             folder: where checkpoints are written; None writes none.
             resume: go on with what is in `folder`.
+            functionals: quantities of interest by name, f(field, sample) or a `uqno.Functional`:
+                the uncertainty of each is learned, for the intervals that `calibrate` makes.
             training: of `uqno.training.fit`: batch_size, learning_rate, precision, progress, …
         """
         folder = None if folder is None else as_path(folder)
@@ -159,31 +150,27 @@ class UQNO:
             "augment": augmentation(self.base.symmetries),
             **options("base", epochs),
         }
-        if self.members > 1 and crossfit is None:
-            raise ValueError(f"members = {self.members} needs crossfit=2 or more folds, not None")
+        checked_folds(self.members, crossfit)
         if folder is not None:
             refuse_other_functions(folder, fingerprints, resume)
         # From here on weights change: a fit that fails leaves no calibration of other weights.
-        self.fitted, self.calibrations, self.probe = False, (), None
+        self.fitted, self.calibrations, self.intervals, self.probe = False, (), (), None
         self.seen |= seen  # with those of earlier fits: Ĝ stays as these left it
         if self.folds:
             residuals = out_of_fold(self.base, train, self.folds)
         elif self.trained:
             residuals = residuals_of(self.base, train)
-        elif crossfit is None:
-            half = len(train) // 2
-            fit(self.base.operator, Subset(train, range(half)), **base_options)
-            residuals = residuals_of(self.base, Subset(train, range(half, len(train))))
         else:
-            crossfits = train_folds(self.base.operator, train, crossfit, self.members, base_options)
-            self.base = replace(self.base, others=tuple(one.operator for one in crossfits[1:]))
-            residuals = out_of_fold(self.base, train, crossfits)
+            self.base, residuals = train_base(
+                self.base, train, crossfit, self.members, base_options
+            )
         self.trained = True
         log.info("training the uncertainty on %d residuals", len(residuals))
         uncertainty_options = options(
             "uncertainty", epochs if uncertainty_epochs is None else uncertainty_epochs
         )
         self.uncertainty.fit(self.base, residuals, Options(uncertainty_options, seed))
+        self.quantities = learn(functionals or {}, residuals, self.base, self.uncertainty)
         self.fitted = True
         return self
 
@@ -199,11 +186,15 @@ class UQNO:
         confidence: float | None = None,
         *,
         guarantee: Guarantee | Sequence[Guarantee] | None = None,
+        groups: Any = None,
+        shift: Any = None,
+        functionals: Mapping[str, Any] | None = None,
+        joint: bool = False,
         inputs: Names = None,
         outputs: Names = None,
         batch_size: int = 16,
         repeated: str = "refuse",
-    ) -> Calibration | tuple[Calibration, ...]:
+    ) -> Any:
         """λ̂ from held-out functions, each read once, scored and forgotten.
 
         Args:
@@ -215,12 +206,18 @@ class UQNO:
             sampling, confidence: of that guarantee too.
             weights: measure coverage by the samples' `weights` instead of by points.
             guarantee: another guarantee, or several, instead of these.
+            groups: a promise for each group by itself: labels as in `uqno.calibrate`, or a callable
+                that gives the group of a sample, which it sees without its truth.
+            shift: dQ/dP of each function, as in `uqno.calibrate`, or a callable of a sample.
+            functionals: quantities to give intervals of, at δ; by default those of `fit`.
+            joint: promise the band and all quantities at once.
             batch_size: functions that are predicted together.
             repeated: "refuse" functions whose input is that of another, or "allow" them if each was
                 drawn anew; the guarantee then tells.
 
         Returns:
-            The calibration, or a tuple of them where several were asked for.
+            The `Calibration`, with groups a `GroupedCalibration`; or a tuple of them where several
+            were asked for. The calibrations of quantities are in `intervals`.
 
         Raises:
             InfeasibleError: no finite λ̂ carries the guarantee; the message says what would.
@@ -238,13 +235,20 @@ class UQNO:
         if any(rule.needs_independent_points for rule in rules):
             functions = unless_tied(functions, self.base, self.uncertainty)
         probe = tie.Probe()
-        watched = watch.over(probe.watch(functions, self.base, self.uncertainty))
-        stream = FunctionStream(watched, weighted=weights)
-        made = calibrate_all(stream, None, rules, repeated=repeated)
+        notes = Notes(groups, shift, self.quantities.asked(functionals))
+        made = calibrated(
+            probe.watch(functions, self.base, self.uncertainty), rules, notes, watch.over,
+            weighted=weights, joint=joint, repeated=repeated,
+        )  # fmt: skip
         self._glance = tie.Glance.of(self.base, self.uncertainty)
-        self.calibrations, self.history = watch.told(made, self.history, self._glance.digest)
-        self.probe = probe if tie.needs_probe(self.base, self.uncertainty) else None
-        return self.calibrations if several else self.calibrations[0]
+        told, self.history = watch.told(made.all_bands(), self.history, self._glance.digest)
+        made = made.retold(told)
+        self.calibrations, self.intervals = told, made.intervals
+        self.groups, self.shift = groups, shift
+        self.quantities = notes.quantities.with_probe(probe)
+        needed = tie.needs_probe(self.base, self.uncertainty) or bool(made.intervals)
+        self.probe = probe if needed else None
+        return made.bands if several else made.bands[0]
 
     def scored(
         self, data: Any, batch_size: int = 16, weighted: bool = False
@@ -275,6 +279,8 @@ class UQNO:
         outputs: Names = None,
         alpha: float | None = None,
         delta: float | None = None,
+        group: Any = None,
+        likelihood_ratio: Any = None,
         batch_size: int = 16,
     ) -> Band:
         """The calibrated band of one function or of a batch.
@@ -288,36 +294,37 @@ class UQNO:
             at: None for the grid of a, a resolution (421 or (421, 421)), or points (q, d), in the
                 coordinates of a where it has any.
             alpha, delta: which of several calibrations; the first by default.
+            group: of the function, after a calibration by groups: a label, or several in a set; a
+                list with one entry for each function. By default what its callable says.
+            likelihood_ratio: dQ/dP of the function, or of each, after one with a shift; alike.
             batch_size: how many functions are predicted together.
 
+        Returns:
+            The band; with intervals of quantities in `functionals`, where `at` is None.
+
         Raises:
+            InfeasibleError: under the shift, no finite scale carries the promise for a function.
             ValueError: the model has changed since it was calibrated, or a does not fit it.
         """
-        calibration = self.calibration(alpha, delta)
-        self._check_tie(calibration)
+        calibrations = self.at_levels(alpha, delta)
+        self._check_tie(calibrations[0])
         given, naming = as_inputs(a, inputs, outputs, self._form)
-        if isinstance(given, Mapping) and self.dimensions is None:
-            given, triangles = as_calibrated(given, self.surfaces), triangles_of(given)
-        else:
-            triangles = None
-        fields, is_one = as_batch(self.base, given, self.dimensions)
-        operator = self.base.operator
-        where, coordinates = places(operator, fields, naming.at(at, fields, operator))
-        answer = predicted_in_parts(self.base, self.uncertainty, fields, where, batch_size)
-        if isinstance(at, int | np.integer) or (isinstance(at, Sequence) and at):
-            answer = on_grid(answer, coordinates)
-        # Coverage is counted as it was calibrated: by the weights, or by points.
-        counted = calibration.weighted and at is None and "weights" in fields
-        weights = fields["weights"] if counted else None
-        scales = own_scales(calibration, fields)
-        band = band_of(answer, calibration, coordinates, triangles, weights, scales, is_one=is_one)
-        return naming.named(band, at)
+        told = Told(group, likelihood_ratio)
+        return naming.named(band_for(self, calibrations, given, naming, at, told, batch_size), at)
 
-    def calibration(self, alpha: float | None = None, delta: float | None = None) -> Calibration:
-        """The calibration for (α, δ); the first one by default."""
+    def calibration(
+        self, alpha: float | None = None, delta: float | None = None, group: Any = None
+    ) -> Calibration:
+        """The calibration for (α, δ), the first one by default, and for a group if there are."""
+        found = self.at_levels(alpha, delta)
+        return of_groups(found, groups_of(group, None, ({},), bool(found[0].group)))
+
+    def at_levels(self, alpha: float | None, delta: float | None) -> tuple[Calibration, ...]:
+        """The calibrations for (α, δ), or for the first pair: one, or one for each group."""
         if not self.calibrations:
             self._need_fit("predict")
-        return chosen(self.calibrations, alpha, delta)
+        first = chosen(self.calibrations, alpha, delta)
+        return tuple(one for one in self.calibrations if one.rule == first.rule)
 
     # --- files ------------------------------------------------------------------------------
 
@@ -327,19 +334,11 @@ class UQNO:
         for calibration in self.calibrations:
             self._check_tie(calibration)
         saved = ModelParts(
-            self.base.operator,
-            self.base.others,
-            self.uncertainty,
-            tuple(self.base.symmetries),
-            self.calibrations,
-            self.seen,
-            self.dimensions,
-            len(self.base.features),
-            self.base.deviation,
-            self.surfaces,
-            self.probe,
-            self.history,
-        )
+            self.base.operator, self.base.others, self.uncertainty, tuple(self.base.symmetries),
+            self.calibrations + self.intervals, self.seen, self.dimensions,
+            len(self.base.features), self.base.deviation, self.surfaces, self.probe,
+            self.history, self.quantities.saved(),
+        )  # fmt: skip
         files.save(as_path(folder), saved)
 
     @classmethod
@@ -351,8 +350,11 @@ class UQNO:
         *,
         symmetries: Sequence[Symmetry] | None = None,
         features: Sequence[Feature] = (),
+        functionals: Mapping[str, Any] | None = None,
     ) -> UQNO:
         """The model in a folder. What is not uqno's own is passed in: a module, features, …
+
+        Without `functionals`, the callables of its quantities, it gives no intervals of them.
 
         Raises:
             DamagedError: a file is missing or is not what was saved.
@@ -361,17 +363,17 @@ class UQNO:
         saved = files.load(as_path(folder), base, uncertainty, symmetries)
         files.check_features(folder, saved, len(features))
         model = cls(
-            saved.base,
-            saved.uncertainty,
-            symmetries=saved.symmetries,
-            features=features,
-            deviation=saved.deviation,
-            trained=True,
-        )
+            saved.base, saved.uncertainty, symmetries=saved.symmetries, features=features,
+            deviation=saved.deviation, trained=True,
+        )  # fmt: skip
         model.base = replace(model.base, others=saved.others)
-        model.fitted, model.calibrations = True, saved.calibrations
+        model.fitted = True
+        model.calibrations = tuple(c for c in saved.calibrations if not quantity_of(c))
+        model.intervals = tuple(c for c in saved.calibrations if quantity_of(c))
         model.seen, model.dimensions = saved.seen, saved.dimensions
         model.surfaces, model.probe = saved.surfaces, saved.probe
+        quantities = Quantities.restored(saved.quantities)
+        model.quantities = quantities.passed_again(functionals or {}, saved.probe)
         model.history = saved.history
         for calibration in model.calibrations:
             model._check_tie(calibration)

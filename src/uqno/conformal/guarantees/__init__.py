@@ -2,7 +2,8 @@
 
 `contract` says what a guarantee must answer. `fraction` is the paper's; `expected` is for the mean
 missed share, `everywhere` for all points, `curve` for all α at once, `chosen` for (α, δ) chosen
-after looking; `nothing` promises nothing.
+after looking, `quantity` for a number that follows from a function; `shifted` is another one under
+another law of the inputs, `nothing` promises nothing.
 """
 
 from uqno.conformal.guarantees.chosen import Chosen
@@ -23,7 +24,9 @@ from uqno.conformal.guarantees.everywhere import Everywhere
 from uqno.conformal.guarantees.expected import Expected
 from uqno.conformal.guarantees.fraction import Fraction
 from uqno.conformal.guarantees.nothing import Nothing
+from uqno.conformal.guarantees.quantity import Quantity
 from uqno.conformal.guarantees.shape import Shape
+from uqno.conformal.guarantees.shifted import Shifted
 
 __all__ = [
     "GUARANTEES",
@@ -37,8 +40,10 @@ __all__ = [
     "Fraction",
     "Guarantee",
     "Nothing",
+    "Quantity",
     "ScoreCollector",
     "Shape",
+    "Shifted",
     "Solution",
     "finite_scale",
     "guarantee_of",

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from uqno.experiments.cars.case import Flow as Flow
+    from uqno.experiments.cars.forces import drag as drag
+    from uqno.experiments.cars.forces import lift as lift
+    from uqno.experiments.cars.forces import solver_coefficients as solver_coefficients
     from uqno.experiments.cars.generation import generate_cars as generate_cars
     from uqno.experiments.cars.shapes import Shape as Shape
     from uqno.experiments.cars.shapes import draw as draw
@@ -24,10 +27,13 @@ _HOME = {
     "CarSet": "shipped",
     "Flow": "case",
     "Shape": "shapes",
+    "drag": "forces",
     "draw": "shapes",
     "generate_cars": "generation",
+    "lift": "forces",
     "load": "shipped",
     "pack": "shipped",
+    "solver_coefficients": "forces",
     "surface": "shapes",
 }
 __all__ = sorted(_HOME)
