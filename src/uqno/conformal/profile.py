@@ -48,6 +48,9 @@ class Kept(ABC):
     def subsample(self, points: int, seed: int) -> Self:
         raise ValueError("a profile keeps no points to draw from: pass errors and uncertainties")
 
+    def widened(self, error: float, uncertainty: float) -> Self:
+        raise ValueError("a profile keeps ratios alone: pass errors and uncertainties")
+
 
 @dataclass(frozen=True)
 class ByArea(Kept):

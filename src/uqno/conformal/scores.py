@@ -51,6 +51,9 @@ class Functions(Protocol):
     def subsample(self, points: int, seed: int) -> Functions:
         """The same functions at so many points, drawn at random by the seed."""
 
+    def widened(self, error: float, uncertainty: float) -> Functions:
+        """The same functions, with errors so much larger and uncertainties so much smaller."""
+
 
 class Block:
     """The functions of one chunk of a stream, with their ratios.
@@ -130,6 +133,14 @@ class Block:
         both = (self.chunk.error, self.chunk.uncertainty)
         error, uncertainty = (np.take_along_axis(x, index, axis=1) for x in both)
         return Block(Chunk(first, error, uncertainty, None), self.scratch)
+
+    def widened(self, error: float, uncertainty: float) -> Block:
+        """Errors so much larger and uncertainties so much smaller, at least 0, in float64."""
+        e, E = (np.asarray(x, dtype=np.float64) for x in self._checked())
+        chunk = Chunk(
+            self.chunk.first, e + error, np.maximum(E - uncertainty, 0.0), self.chunk.weights
+        )
+        return Block(chunk, self.scratch)
 
     def _checked(self) -> tuple[Floats, Floats]:
         """|error| and uncertainty once they are known to be finite and not negative."""

@@ -1,8 +1,10 @@
 """Guarantees: what a calibrated band promises, one file each.
 
 `contract` says what a guarantee must answer; `fraction` is the paper's, `nothing` promises nothing.
+`continuum` and `drawn` are about the whole domain: from a grid, and from points of other designs.
 """
 
+from uqno.conformal.guarantees.continuum import Continuum, change_between_nodes
 from uqno.conformal.guarantees.contract import (
     GUARANTEES,
     Collector,
@@ -13,12 +15,14 @@ from uqno.conformal.guarantees.contract import (
     Solution,
     finite_scale,
 )
+from uqno.conformal.guarantees.drawn import Strata, WithoutReplacement
 from uqno.conformal.guarantees.fraction import Fraction
 from uqno.conformal.guarantees.nothing import Nothing
 
 __all__ = [
     "GUARANTEES",
     "Collector",
+    "Continuum",
     "Evidence",
     "Facts",
     "Fraction",
@@ -26,5 +30,8 @@ __all__ = [
     "Nothing",
     "ScoreCollector",
     "Solution",
+    "Strata",
+    "WithoutReplacement",
+    "change_between_nodes",
     "finite_scale",
 ]
