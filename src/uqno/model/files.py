@@ -4,6 +4,7 @@ model.json                 what the model is
 base.safetensors           weights of the base; base-2, base-3, … of other members
 uncertainty.safetensors    weights of the uncertainty
 probe.safetensors          two functions and the answers to them, for models with code of the user
+memory.safetensors         where training and calibration inputs lie, how training residuals vary
 calibration-1.json, …      a calibration each, and beside it its scores where they are many
 SHA256SUMS                 the checksum of every other file, as `sha256sum -c` reads them
 
@@ -26,6 +27,7 @@ from torch import Tensor
 
 from uqno.conformal import Calibration
 from uqno.data.calibrations import read_calibration, write_calibration
+from uqno.model.memory import Memory
 from uqno.model.tie import Probe
 from uqno.operators import OPERATORS, Operator
 from uqno.operators.symmetry import Symmetry, by_name
@@ -44,6 +46,7 @@ FORMAT = "uqno.model"
 VERSION = 2
 SUMS = "SHA256SUMS"
 PROBE = "probe.safetensors"
+MEMORY = "memory.safetensors"
 # How often a model is read again that another process is replacing meanwhile.
 ATTEMPTS = 5
 
@@ -63,6 +66,7 @@ class ModelParts:
         features: how many callables E sees the answers of; they are not saved.
         deviation: whether E sees the deviation over symmetries and members.
         surfaces: whether the geometries had the signed distance of a surface.
+        probe: answers at calibration; memory: what is kept of training and calibration inputs.
     """
 
     base: Operator
@@ -76,6 +80,7 @@ class ModelParts:
     deviation: bool
     surfaces: bool
     probe: Probe | None = None
+    memory: Memory | None = None
 
 
 def save(folder: Path, saved: ModelParts) -> None:
@@ -118,6 +123,8 @@ def _write(folder: Path, saved: ModelParts) -> None:
         write_checkpoint(folder / f"{name}.safetensors", Checkpoint(state, {"part": name}))
     if saved.probe is not None:
         saved.probe.write(folder / PROBE)
+    if saved.memory is not None:
+        saved.memory.write(folder / MEMORY)
     for k, calibration in enumerate(saved.calibrations):
         write_calibration(folder / _calibration(k), calibration)
     content = {
@@ -150,6 +157,8 @@ def _read_back(folder: Path, saved: ModelParts) -> None:
         _tensors(folder, name)
     if saved.probe is not None:
         Probe.read(folder / PROBE)
+    if saved.memory is not None:
+        Memory.read(folder / MEMORY)
     read = tuple(_read_calibration(folder, k) for k in range(content["calibrations"]))
     if read != saved.calibrations:
         raise ValueError(
@@ -264,6 +273,7 @@ def _rebuilt(
         content["deviation"],
         content["surfaces"],
         Probe.read(folder / PROBE) if (folder / PROBE).is_file() else None,
+        Memory.read(folder / MEMORY) if (folder / MEMORY).is_file() else None,
     )
 
 

@@ -40,6 +40,7 @@ from uqno.model.inputs import (
     places,
     refuse_other_functions,
 )
+from uqno.model.memory import Memory
 from uqno.model.naming import as_inputs
 from uqno.model.scoring import (
     Level,
@@ -104,6 +105,7 @@ class UQNO:
         self.dimensions: int | None = None
         self.surfaces = False
         self.probe: tie.Probe | None = None
+        self.memory: Memory | None = None
         self._glance: tie.Glance | None = None
 
     # --- 1. and 2. train Ĝ, then E ----------------------------------------------------------
@@ -182,6 +184,7 @@ class UQNO:
             "uncertainty", epochs if uncertainty_epochs is None else uncertainty_epochs
         )
         self.uncertainty.fit(self.base, residuals, Options(uncertainty_options, seed))
+        self.memory = Memory.of(self.base, self.uncertainty, residuals)
         self.fitted = True
         return self
 
@@ -236,6 +239,8 @@ class UQNO:
         functions = scored(self.base, self.uncertainty, data, batch_size, weights)
         if any(rule.needs_independent_points for rule in rules):
             functions = unless_tied(functions, self.base, self.uncertainty)
+        if self.memory is not None:
+            functions = self.memory.watch(functions)
         probe = tie.Probe()
         watched = unless_seen(probe.watch(functions, self.base, self.uncertainty), self.seen)
         calibrations = calibrate_all(FunctionStream(watched, weighted=weights), None, rules)
@@ -309,7 +314,8 @@ class UQNO:
         weights = fields["weights"] if counted else None
         scales = own_scales(calibration, fields)
         band = band_of(answer, calibration, coordinates, triangles, weights, scales, is_one=is_one)
-        return naming.named(band, at)
+        band = naming.named(band, at)
+        return band if self.memory is None else self.memory.add_to(band, fields, operator, naming)
 
     def calibration(self, alpha: float | None = None, delta: float | None = None) -> Calibration:
         """The calibration for (α, δ); the first one by default."""
@@ -336,6 +342,7 @@ class UQNO:
             self.base.deviation,
             self.surfaces,
             self.probe,
+            self.memory,
         )
         files.save(Path(folder), saved)
 
@@ -368,7 +375,7 @@ class UQNO:
         model.base = replace(model.base, others=saved.others)
         model.fitted, model.calibrations = True, saved.calibrations
         model.seen, model.dimensions = saved.seen, saved.dimensions
-        model.surfaces, model.probe = saved.surfaces, saved.probe
+        model.surfaces, model.probe, model.memory = saved.surfaces, saved.probe, saved.memory
         for calibration in model.calibrations:
             model._check_tie(calibration)
         return model
