@@ -17,6 +17,7 @@ from uqno import __version__
 from uqno.cli.arguments import Inputs, Outputs, Use, names, resolution
 from uqno.cli.data import data_app
 from uqno.cli.inspection import inspect
+from uqno.cli.monitor import monitor
 from uqno.cli.run import run_app
 from uqno.cli.terminal import help_if_alone, out, print_table, progress_bar
 
@@ -29,6 +30,7 @@ app = typer.Typer(
 app.add_typer(data_app, name="data")
 app.add_typer(run_app, name="run")
 app.command()(inspect)
+app.command()(monitor)
 
 
 class Sampling(StrEnum):

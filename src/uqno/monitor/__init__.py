@@ -4,6 +4,7 @@
 on, `state` the file that survives, `page` what a person looks at.
 """
 
-from uqno.monitor.monitor import Monitor, Verdict
+from uqno.monitor.monitor import Monitor
+from uqno.monitor.verdict import Verdict
 
 __all__ = ["Monitor", "Verdict"]

@@ -10,16 +10,15 @@ Three tests, each with its own wealth and its own bound, which holds over all ti
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from math import exp, log
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from uqno.band import Band
-from uqno.conformal import Calibration, checks, words
+from uqno.conformal import Calibration, checks
 from uqno.monitor.martingale import (
     LARGE_P,
     SMALL_P,
@@ -31,53 +30,10 @@ from uqno.monitor.martingale import (
 )
 from uqno.monitor.scoring import fingerprint, identity, score_of
 from uqno.monitor.state import State, read_state, write_state
+from uqno.monitor.verdict import ERRORS, FAILURES, INPUTS, Finding, Verdict
 
 if TYPE_CHECKING:
     from uqno.model import UQNO
-
-ERRORS: Final = "errors"
-INPUTS: Final = "inputs"
-FAILURES: Final = "failures"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One test as it stands."""
-
-    name: str
-    functions: int
-    """How many it has seen."""
-    wealth: float
-    """Now; it began with 1."""
-    largest: float
-    """The largest so far."""
-    threshold: float
-    """The wealth at which it gives alarm."""
-    alarm: bool
-    since: int | None
-    """The number of functions at which it gave alarm."""
-    history: tuple[float, ...]
-    """The logarithm of the wealth after each function."""
-    bound: str
-    """What is known of a false alarm."""
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What a monitor says."""
-
-    alarm: bool
-    """Errors or inputs are not exchangeable with those of calibration; false with at most η."""
-    failing: bool
-    """Failures exceed δ; false with at most η + 1 − confidence. Never where that is not tested."""
-    counted: int
-    """How many functions of the last call were new."""
-    tests: Mapping[str, Finding]
-
-    def __str__(self) -> str:
-        lines = [_words(test) for test in self.tests.values()]
-        head = "ALARM" if self.alarm or self.failing else "no alarm"
-        return "\n".join([head, *lines])
 
 
 class _Game:
@@ -372,22 +328,3 @@ def _names(given: Any, number: int, is_batch: bool) -> Sequence[Any]:
 
 def _wealth(logarithm: float) -> float:
     return exp(min(logarithm, 700.0))
-
-
-def _words(test: Finding) -> str:
-    what = {
-        ERRORS: "errors are exchangeable with those of calibration",
-        INPUTS: "inputs are exchangeable with those of calibration",
-        FAILURES: "failures are no more often than delta",
-    }[test.name]
-    now = words.rounded_up(test.wealth) if test.wealth > 1e-6 else "0"
-    if test.alarm:
-        return (
-            f"{test.name}: evidence against '{what}' since function {test.since} of "
-            f"{test.functions} (wealth up to {test.largest:.3g}, alarm at {test.threshold:.3g}; "
-            f"{test.bound})"
-        )
-    return (
-        f"{test.name}: nothing against '{what}' in {test.functions} functions (wealth {now}, alarm "
-        f"at {test.threshold:.3g}; {test.bound})"
-    )
