@@ -38,7 +38,7 @@ def test_bets_on_failures_are_fair_at_delta_and_lose_below(delta):
     np.testing.assert_allclose((1 - delta) * without + delta * with_failure, 1)
     for p in (0.0, delta / 2, 0.9 * delta):
         assert ((1 - p) * without + p * with_failure < 1).all()
-    assert len(without) >= 3
+    assert len(without) >= 2
 
 
 def test_wealth_is_that_of_a_gambler_who_keeps_books():

@@ -66,7 +66,7 @@ def test_it_alarms_within_the_stated_median_number_of_functions(name):
 
 @pytest.mark.parametrize(("delta", "confidence"), [(0.05, 0.9), (0.1, 0.95)])
 def test_false_alarms_about_failures_at_eta_and_gamma(delta, confidence):
-    """Scores uniform: the failure probability of a set is 1 − λ̂, the j-th smallest, at its worst."""
+    """Of uniform scores the failure probability of a set is 1 − λ̂, the j-th smallest of them."""
     from uqno.conformal.ranks import Request, default_ranks
 
     n, sets = 300, 2000

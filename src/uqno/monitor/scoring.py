@@ -40,7 +40,7 @@ def score_of(calibration: Calibration, band: Band, truth: Any) -> float:
             )
         weights = [band.weights.ravel()]
     stream = Stream([error.ravel()], [band.uncertainty.ravel()], weights)
-    collector = _collector(calibration)
+    collector = _collector(calibration, band.uncertainty.size)
     (block,) = blocks(stream)
     collector.add(block)
     scores: Reals = collector.evidence().scores
@@ -52,11 +52,16 @@ def score_of(calibration: Calibration, band: Band, truth: Any) -> float:
     return float(scores[0])
 
 
-def _collector(calibration: Calibration) -> Any:
+def _collector(calibration: Calibration, points: int) -> Any:
     """What keeps the score of one function more of those that the calibration was made of."""
     rule, pair = calibration.rule, calibration.ranks
     alike = calibration.points == calibration.points_max
     if rule.needs_independent_points and alike and pair is not None and pair.point is not None:
+        if points != calibration.points:
+            raise ValueError(
+                f"the function has {points} points and those of calibration had "
+                f"{calibration.points}: predict at as many points, drawn alike"
+            )
         return FixedRank(point=pair.point)  # as it was decided then
     sizes = (calibration.points,) + (calibration.points_max,) * (calibration.functions - 1)
     collector = rule.collector(Facts(calibration.functions, sizes, calibration.weighted))
