@@ -312,7 +312,9 @@ def test_what_cannot_be_monitored():
     with pytest.raises(ValueError, match=r"seed = -1 must be a whole number"):
         Monitor(CAL, seed=-1)
     iid = uqno.calibrate(errors(0, 200), np.ones((200, POINTS)), 0.1, 0.1, "iid")
-    with pytest.raises(ValueError, match="has 10 points and those of calibration had 30: predict at as many"):
+    with pytest.raises(
+        ValueError, match="has 10 points and those of calibration had 30: predict at as many"
+    ):
         Monitor(iid).observe(band_of(iid, points=10), np.ones(10))
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from math import sqrt
+from math import inf, isfinite, sqrt
 from typing import Any, Final
 
 import numpy as np
@@ -69,10 +69,10 @@ class InputDistance:
         """The distance of one input; ∞ where it cannot be described as the training inputs were."""
         described = descriptor(sample, self.fields)
         if described is None or described.shape != self.mean.shape:
-            return float("inf")
+            return inf
         z = (described - self.mean) / self.scale
-        distance = sqrt(max(0.0, float(z @ self.inverse @ z)))
-        return distance if np.isfinite(distance) else float("inf")
+        square = float(z @ self.inverse @ z)
+        return sqrt(max(0.0, square)) if isfinite(square) else inf
 
     def watch(self, functions: Iterable[Scored]) -> Iterator[Scored]:
         """The calibration functions as they are; their distances are kept when all have passed."""
