@@ -9,7 +9,7 @@ import uqno
 from uqno import guarantees
 from uqno.conformal import InfeasibleError, calibrate_splits
 from uqno.conformal.guarantees import Continuum, Fraction, change_between_nodes
-from uqno.conformal.profile import profile, profile_ranks
+from uqno.conformal.profile import concatenate, profile, profile_ranks
 from uqno.conformal.stream import FunctionStream
 
 RNG = np.random.default_rng(0)
@@ -104,11 +104,9 @@ def test_other_bad_input():
         Continuum(2, 0.1, 0, 0)
     with pytest.raises(ValueError, match="estimated = 'yes' must be True or False"):
         Continuum(0.1, 0.1, 0, 0, estimated="yes")
+    each = [profile(e, E, profile_ranks(30)) for e, E in zip(ERROR, UNCERTAINTY, strict=True)]
     with pytest.raises(ValueError, match="keeps ratios alone: pass errors"):
-        uqno.calibrate(
-            profile(ERROR[0], UNCERTAINTY[0], profile_ranks(30)),
-            guarantee=Continuum(0.1, 0.1, 0.1, 0.1),
-        )
+        uqno.calibrate(concatenate(each), guarantee=Continuum(0.1, 0.1, 0.1, 0.1))
 
 
 def test_the_estimate_of_what_changes_between_nodes():

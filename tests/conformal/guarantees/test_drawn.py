@@ -108,7 +108,7 @@ def test_what_is_infeasible_says_what_would_be():
         uqno.calibrate(ERROR[:, :4], ONES[:, :4], guarantee=Strata(0.1, 0.1))
     plan = uqno.plan(functions=60, points=4, guarantee=Strata(0.1, 0.1))
     assert not plan.feasible
-    assert plan.smallest["points"] == 11
+    assert plan.smallest["points"] == 10
     assert not uqno.plan(functions=5, points=8, guarantee=WithoutReplacement(0.1, 0.1, 9)).feasible
     assert uqno.plan(functions=9, points=99, guarantee=WithoutReplacement(0.1, 0.1, 99)).feasible
     assert "no single change" in str(uqno.plan(functions=1, points=1, guarantee=Strata(0.01, 1e-9)))
