@@ -112,6 +112,13 @@ def test_what_teaches_nothing():
     assert learner.law().weights.sum() == 0
 
 
+def test_of_a_large_function_some_points_are_looked_at():
+    rng, learner = np.random.default_rng(0), Learner()
+    x = np.linspace(0, 1, 30_000)
+    learner.add(np.sin(40 * x)[None] * rng.standard_normal(), x[:, None])
+    assert learner.law().sizes[-1] > 0
+
+
 def test_bad_input():
     with pytest.raises(ValueError, match=r"knows no residuals to draw by: take one of model"):
         a_band(None).sample(1)

@@ -30,6 +30,8 @@ WAVES: Final = 256
 """Random waves that make up a drawn function."""
 BINS: Final = 24
 ORIGINS: Final = 40
+MOST_POINTS: Final = 10_000
+"""Of a function that are looked at."""
 JUST_INSIDE: Final = 1 - 1e-9
 MEANING: Final = (
     "Functions drawn inside the band for computations downstream: with the correlation and the "
@@ -140,6 +142,9 @@ class Learner:
         variance = float((norm**2).mean()) if len(norm) else 0.0
         if variance == 0:
             return
+        if len(norm) > MOST_POINTS:
+            some = self.rng.permutation(len(norm))[:MOST_POINTS]
+            ratio, x, norm = ratio[:, some], x[some], norm[some]
         self.sizes.append(np.quantile(norm, np.linspace(0, 1, QUANTILES)))
         for i in self.rng.integers(0, len(x), ORIGINS):
             h = np.sqrt(((x - x[i]) ** 2).sum(axis=1))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from math import inf, isfinite, sqrt
 from typing import Any, Final
 
@@ -132,7 +133,7 @@ def _moments(rows: Array) -> Reals:
     """Mean, deviation, least, largest and skewness of each row, (rows, 5)."""
     mean, deviation = rows.mean(axis=1), rows.std(axis=1)
     centred = (rows - mean[:, None]) / (deviation[:, None] + TINY)
-    skewness = (centred**3).mean(axis=1)
+    skewness = (centred * centred * centred).mean(axis=1)
     return np.stack([mean, deviation, rows.min(axis=1), rows.max(axis=1), skewness], axis=1)
 
 
@@ -148,12 +149,24 @@ def _slope(a: Array) -> Reals:
 
 def _octaves(a: Array) -> Reals:
     """log of the deviation in each octave of wave numbers 1, 2–3, 4–7, …, (channel, octaves)."""
-    axes = tuple(range(1, a.ndim))
-    size = np.prod(a.shape[1:])
-    power = np.abs(np.fft.fftn(a, axes=axes) / size) ** 2
-    waves = [np.fft.fftfreq(n, 1 / n) for n in a.shape[1:]]
-    radius = np.sqrt(sum(k**2 for k in np.meshgrid(*waves, indexing="ij")))
-    octave = np.clip(np.floor(np.log2(np.maximum(radius, 0.5))).astype(int), -1, OCTAVES - 1)
-    energy = np.stack([power[:, octave == k].sum(axis=1) for k in range(OCTAVES)], axis=1)
-    total = power.sum(axis=tuple(axes))[:, None]
-    return np.asarray(np.log(np.sqrt(energy) + 1e-4 * np.sqrt(total) + TINY))
+    places = _octave_of(a.shape[1:])
+    scale = 1 / np.prod(a.shape[1:])
+    rows = []
+    for channel in a:
+        waves = np.fft.fftn(channel).ravel() * scale
+        power = waves.real**2 + waves.imag**2
+        energy = np.bincount(places, weights=power, minlength=OCTAVES + 1)
+        floor = 1e-4 * sqrt(energy.sum()) + TINY
+        rows.append(np.log(np.sqrt(energy[1:]) + floor))
+    return np.stack(rows)
+
+
+@lru_cache(maxsize=16)
+def _octave_of(shape: tuple[int, ...]) -> Array:
+    """The octave of each wave of a grid, from 1; 0 for the mean. Flat."""
+    waves = [np.fft.fftfreq(n, 1 / n) for n in shape]
+    square = np.zeros(shape)
+    for k in np.meshgrid(*waves, indexing="ij"):
+        square += k**2
+    octave = np.floor(np.log2(np.maximum(np.sqrt(square), 0.5)))
+    return np.clip(octave, -1, OCTAVES - 1).astype(np.int64).ravel() + 1
