@@ -200,6 +200,7 @@ def predict(
             "bandwidth": band.bandwidth,
             "scale": np.asarray(band.applied_scale).tolist(),
             "guarantee": band.guarantee,
+            "novelty": None if band.novelty is None else band.novelty.p_value.tolist(),
         }
         out.print_json(json.dumps(said))
         return

@@ -300,8 +300,9 @@ def _calibration_of(model: Any, alpha: float | None, delta: float | None) -> Cal
     if calibration.scores is None:
         raise ValueError(
             f"the calibration of {calibration.functions} functions has no scores to compare with: "
-            "read it from the file that uqno.calibrate's command or model.save wrote, or calibrate "
-            "again; to_json(scores=False) leaves them out"
+            "calibrate for a guarantee that scores each function, such as guarantees.Fraction, and "
+            "read it from the file that `uqno calibrate` or model.save wrote, for "
+            "to_json(scores=False) leaves them out"
         )
     return calibration
 

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from uqno.conformal import checks, words
+from uqno.conformal import checks
 from uqno.conformal.checks import InfeasibleError
+from uqno.conformal.guarantees import sentences
 from uqno.conformal.guarantees.contract import (
     Collector,
     Evidence,
@@ -153,7 +154,7 @@ class Continuum(Guarantee):
         )
         if self.estimated:
             bounds += " (both numbers were estimated, not proved)"
-        return words.promise_of_share(
+        return sentences.promise_of_share(
             self.alpha,
             self.delta,
             self.confidence,
@@ -164,11 +165,13 @@ class Continuum(Guarantee):
         )
 
     def promise(self, calibration: Calibration) -> str:
-        said = words.short_promise(self.alpha, self.delta, self.confidence, _domain(calibration))
+        said = sentences.short_promise(
+            self.alpha, self.delta, self.confidence, _domain(calibration)
+        )
         return f"{said}, under {'estimated' if self.estimated else 'stated'} bounds between nodes"
 
     def plan_sentence(self, plan: Plan) -> str:
-        return words.plan_of_share(self.alpha, self.delta, self.confidence, plan)
+        return sentences.plan_of_share(self.alpha, self.delta, self.confidence, plan)
 
     def check(self, calibration: Calibration) -> None:
         self.on_nodes.check(calibration)

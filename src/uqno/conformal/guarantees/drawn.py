@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy.special import gammaln
 
-from uqno.conformal import checks, words
+from uqno.conformal import checks
 from uqno.conformal.binomial import lower_tail, relative_slack
 from uqno.conformal.checks import InfeasibleError
+from uqno.conformal.guarantees import sentences
 from uqno.conformal.guarantees.contract import (
     Collector,
     Evidence,
@@ -67,12 +68,12 @@ class Drawn(Guarantee):
     @property
     @abstractmethod
     def domain(self) -> str:
-        """What the share is of, in words."""
+        """What the share is of, in sentences."""
 
     @property
     @abstractmethod
     def design(self) -> str:
-        """How the points of a function are supposed to be drawn, in words."""
+        """How the points of a function are supposed to be drawn, in sentences."""
 
     @abstractmethod
     def least_rank(self, points: int) -> int:
@@ -155,7 +156,7 @@ class Drawn(Guarantee):
             f", if {self.design} and their number, {calibration.points}, was fixed beforehand or "
             "is the new one's too"
         )
-        return words.promise_of_share(
+        return sentences.promise_of_share(
             self.alpha,
             self.delta,
             self.level,
@@ -166,10 +167,10 @@ class Drawn(Guarantee):
         )
 
     def promise(self, calibration: Calibration) -> str:
-        return words.short_promise(self.alpha, self.delta, self.level, self.domain)
+        return sentences.short_promise(self.alpha, self.delta, self.level, self.domain)
 
     def plan_sentence(self, plan: Plan) -> str:
-        return words.plan_of_share(self.alpha, self.delta, self.level, plan)
+        return sentences.plan_of_share(self.alpha, self.delta, self.level, plan)
 
     def check(self, calibration: Calibration) -> None:
         c, pair = calibration, calibration.ranks
