@@ -11,6 +11,7 @@ import torch
 from benchmarks.common import interleaved, record, row
 from uqno import UQNO, calibrate
 from uqno.conformal.guarantees import Continuum, Strata, WithoutReplacement
+from uqno.model.memory import Memory
 from uqno.operators import FNO
 from uqno.uncertainty import Constant
 
@@ -55,7 +56,9 @@ def of_a_model(rows):
         model.memory = kept
         model.calibrate(held_out, 0.1, 0.1)
 
-    seconds = interleaved({"with": lambda: run(memory), "without": lambda: run(None)}, repeats=5)
+    seconds = interleaved(
+        {"with": lambda: run(memory), "without": lambda: run(Memory())}, repeats=5
+    )
     rows.append(
         row("UQNO.calibrate, novelty of inputs", seconds["with"], seconds["without"], "s",
             f"at most {BAR} times that without", seconds["with"] <= BAR * seconds["without"])

@@ -22,3 +22,11 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.browser)
         if measured and item.get_closest_marker("statistical"):
             item.add_marker(pytest.mark.no_cover)  # the same lines a million times
+
+
+def pytest_terminal_summary(terminalreporter):
+    """What the tests of faults counted (tests/faults)."""
+    for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
+        for name, value in getattr(report, "user_properties", ()):
+            if name == "count" and report.when == "call":
+                terminalreporter.write_line(value)

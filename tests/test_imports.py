@@ -13,7 +13,11 @@ SOURCE = Path(__file__).parent.parent / "src" / "uqno"
 # From the mathematics at the bottom to the command line at the top; each may import those below it.
 LAYERS = [
     "types",
+    "memory",
+    "numpy_files",
+    "asides",
     "storage",
+    "stopping",
     "conformal",
     "geometry",
     "data",

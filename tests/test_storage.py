@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 import pytest
 
-from uqno import storage
+from uqno import asides, storage
 
 
 def full_disk(aside):
@@ -100,6 +100,65 @@ def test_damaged_json_is_named_with_the_remedy(content, tmp_path):
 def test_the_checksum_is_that_of_the_content(tmp_path):
     storage.write_bytes(tmp_path / "b", b"abc")
     assert storage.sha256_of(tmp_path / "b") == hashlib.sha256(b"abc").hexdigest()
+
+
+@pytest.mark.parametrize("write", ["file", "folder"])
+def test_new_folders_above_are_forced_to_the_disk(write, tmp_path, monkeypatch):
+    """Else a power cut after the write would lose the folder with all that is in it."""
+    synced = set()
+    fsync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda d: (synced.add(os.fstat(d).st_ino), fsync(d)))
+    path = tmp_path / "a" / "b" / "name"
+    if write == "file":
+        storage.write_text(path, "text")
+    else:
+        storage.write_folder(path, filled(x="1"))
+    for folder in (tmp_path, tmp_path / "a", tmp_path / "a" / "b"):
+        assert folder.stat().st_ino in synced, folder
+    with pytest.raises(FileExistsError):
+        storage.make_folders(path if write == "file" else path / "inside" / "x")
+
+
+def test_a_removed_file_stays_removed(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda d: synced.append(os.fstat(d).st_ino))
+    storage.remove_file(tmp_path / "file")
+    assert synced == [tmp_path.stat().st_ino]
+    assert not (tmp_path / "file").exists()
+    storage.remove_file(tmp_path / "file")
+
+
+def test_one_process_at_a_time_works_in_a_folder(tmp_path):
+    with storage.alone(tmp_path / "new", "a run"):
+        with (
+            pytest.raises(ValueError, match=r"another process has a run in .*new: let it finish"),
+            storage.alone(tmp_path / "new", "a run"),
+        ):
+            pass
+        code = (
+            "import sys\nfrom uqno import storage\nstorage.alone(sys.argv[1], 'a run').__enter__()"
+        )
+        told = subprocess.run(
+            [sys.executable, "-c", code, str(tmp_path / "new")], capture_output=True, text=True
+        )
+        assert "another process has a run" in told.stderr
+    with storage.alone(tmp_path / "new", "a run"):
+        pass
+    (tmp_path / "new" / ".lock").unlink()
+    (tmp_path / "new" / ".lock").symlink_to(tmp_path / "victim")
+    with pytest.raises(OSError, match="symbolic link"), storage.alone(tmp_path / "new", "a run"):
+        pass
+    assert not (tmp_path / "victim").exists()
+
+
+def test_a_disk_without_locks_is_worked_on(tmp_path, monkeypatch):
+    def none(descriptor, kind):
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr(storage.fcntl, "flock", none)
+    with storage.alone(tmp_path, "a run"):
+        assert (tmp_path / ".lock").exists()
 
 
 # --- folders ---------------------------------------------------------------------------------
@@ -224,7 +283,7 @@ def test_asides_are_new_files_of_unforeseen_names(tmp_path, monkeypatch):
     assert names[0] != names[1]
     assert all(n.parent == tmp_path and n.suffix == ".json" for n in names)
     monkeypatch.setattr(secrets, "token_hex", lambda size: "0" * 16)
-    there = storage._aside(tmp_path, "part", ".json")
+    there = asides.path_in(tmp_path, "part", ".json")
     there.symlink_to(tmp_path / "victim")  # what somebody else put there is never written through
     with pytest.raises(FileExistsError):
         storage.write_text(tmp_path / "x.json", "text")
@@ -234,7 +293,7 @@ def test_asides_are_new_files_of_unforeseen_names(tmp_path, monkeypatch):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from uqno import storage
+from uqno import asides, storage
 
 def fill(aside):
     target = aside / "half" if aside.is_dir() else aside
@@ -291,8 +350,8 @@ def test_the_only_copy_of_a_folder_is_not_swept(tmp_path, monkeypatch):
 
 
 def test_asides_of_living_processes_are_not_swept(tmp_path):
-    living = storage._aside(tmp_path, "part")
-    gone = tmp_path / f".uqno-{storage._machine()}-{2**22 + 1}-{'0' * 16}.part"
+    living = asides.path_in(tmp_path, "part")
+    gone = tmp_path / f".uqno-{asides.machine()}-{2**22 + 1}-{'0' * 16}.part"
     elsewhere = tmp_path / f".uqno-{'0' * 12}-1-{'0' * 16}.part"
     long_ago = tmp_path / f".uqno-{'0' * 12}-1-{'1' * 16}.part"
     own = tmp_path / ".uqno-notes.part"

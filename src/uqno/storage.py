@@ -11,33 +11,30 @@ a pipe or a folder is refused, since a rename would put a file in its place.
 without one. Elsewhere the old one is moved away first; a process that is killed between the two
 renames leaves it in `.uqno-….old`, from where `recover_folder` puts it back.
 
-*What a killed process left* is swept by the next write into the same place: the name of an aside
-says which process of which machine wrote it. Those of other machines are swept after a day.
+*What a killed process left* is swept by the next write into the same place, see `uqno.asides`.
 """
 
 from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import hashlib
 import json
 import logging
 import os
-import re
-import secrets
 import shutil
-import socket
 import stat
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from uqno import asides
 from uqno.types import Array
 
 log = logging.getLogger(__name__)
@@ -46,10 +43,6 @@ log = logging.getLogger(__name__)
 TAKEN = (errno.ENOTEMPTY, errno.EEXIST)
 # What a system or disk says that cannot exchange two folders.
 CANNOT = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP)
-# .uqno-MACHINE-PROCESS-RANDOM.part of a write, .old of a folder that is being replaced.
-ASIDE = re.compile(r"\.uqno-([0-9a-f]{12})-([0-9]+)-[0-9a-f]{16}\.(part|old)")
-# After so many seconds an aside of another machine is of a process that is gone.
-DAY = 86_400
 # Seconds that the two renames of a folder may take, of a writer that is not killed.
 BETWEEN_RENAMES = 1.0
 
@@ -74,9 +67,9 @@ def write_file(path: str | Path, write: Callable[[Path], object]) -> None:
         OSError: the file could not be written; the old one, if there was one, is untouched.
     """
     path = _regular(Path(path))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    sweep(path.parent)
-    aside = _new_file(path)
+    make_folders(path.parent)
+    asides.sweep(path.parent)
+    aside = asides.new_file(path)
     try:
         write(aside)
         _force_to_disk(aside)
@@ -84,6 +77,31 @@ def write_file(path: str | Path, write: Callable[[Path], object]) -> None:
     finally:
         aside.unlink(missing_ok=True)  # on a full disk, give the space back
     _force_to_disk(path.parent)  # the rename too
+
+
+def make_folders(folder: str | Path) -> None:
+    """Create a folder and those above it, where they are not there, so that a power cut keeps them.
+
+    Raises:
+        FileExistsError: a file has the name of one of them.
+    """
+    folder = Path(folder)
+    if folder.is_dir():
+        return
+    make_folders(folder.parent)
+    folder.mkdir(exist_ok=True)
+    _force_to_disk(folder.parent)
+
+
+def remove_file(path: str | Path) -> None:
+    """Remove a file, if it is there, so that a power cut does not bring it back.
+
+    What is written into the same folder afterwards is then never found beside it.
+    """
+    path = Path(path)
+    if path.exists():
+        path.unlink(missing_ok=True)
+        _force_to_disk(path.parent)
 
 
 def _regular(path: Path) -> Path:
@@ -175,10 +193,10 @@ def write_folder(
     folder = Path(os.path.realpath(folder))
     if folder.exists() and not folder.is_dir():
         raise FileExistsError(f"{folder} is a file: remove it or choose another name")
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    make_folders(folder.parent)
     recover_folder(folder)
-    sweep(folder.parent)
-    aside = _new_folder(folder.parent, "part")
+    asides.sweep(folder.parent)
+    aside = asides.new_folder(folder.parent, "part")
     try:
         write(aside)
         for path in (*aside.rglob("*"), aside):
@@ -248,7 +266,7 @@ def _replace_in_two_steps(aside: Path, folder: Path) -> None:
     Raises:
         FileExistsError: another writer put its own there in between.
     """
-    beside = _new_folder(folder.parent, "old")
+    beside = asides.new_folder(folder.parent, "old")
     old = beside / folder.name
     try:
         with suppress(FileNotFoundError):
@@ -261,6 +279,7 @@ def _replace_in_two_steps(aside: Path, folder: Path) -> None:
             with suppress(FileNotFoundError):
                 os.replace(old, folder)
             raise
+        _force_to_disk(folder.parent)  # before the old one is removed
     finally:
         if folder.exists() or not old.exists():  # else it is the only copy
             shutil.rmtree(beside, ignore_errors=True)
@@ -281,69 +300,9 @@ def recover_folder(folder: str | Path) -> None:
             latest = max(old, key=lambda p: p.stat().st_mtime)
             with suppress(FileNotFoundError, FileExistsError):
                 _place_folder(latest, folder)
+                _force_to_disk(folder.parent)  # before a sweep removes where it was
                 log.warning("%s was left aside by a process that was killed: it is back", folder)
         time.sleep(BETWEEN_RENAMES / 20)
-
-
-# --- what is set aside ---------------------------------------------------------------------------
-
-
-def _aside(folder: Path, kind: str, suffix: str = "") -> Path:
-    """A new name in a folder that nobody can foresee, and that says who writes there."""
-    name = f".uqno-{_machine()}-{os.getpid()}-{secrets.token_hex(8)}.{kind}"
-    return folder / (name + (suffix if len(suffix) <= 16 else ""))
-
-
-def _new_file(path: Path) -> Path:
-    aside = _aside(path.parent, "part", path.suffix)
-    os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-    return aside
-
-
-def _new_folder(folder: Path, kind: str) -> Path:
-    aside = _aside(folder, kind)
-    aside.mkdir()
-    return aside
-
-
-def sweep(folder: Path) -> None:
-    """Remove what processes that are gone left aside in a folder."""
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            parts = ASIDE.match(entry.name)
-            if parts is None or not _is_left(parts[1], int(parts[2]), entry):
-                continue
-            path = Path(entry.path)
-            if parts[3] == "old" and not all((folder / p.name).exists() for p in path.iterdir()):
-                continue  # the only copy: `recover_folder` puts it back
-            log.info("%s was left by a process that is gone: removed", path)
-            if entry.is_dir(follow_symlinks=False):
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
-
-
-def _is_left(machine: str, process: int, entry: os.DirEntry[str]) -> bool:
-    """Whether an aside is of a process that is gone."""
-    if machine != _machine() or os.name != "posix":
-        return time.time() - entry.stat(follow_symlinks=False).st_mtime > DAY
-    try:
-        os.kill(process, 0)  # asks whether it is there, and does nothing to it
-    except ProcessLookupError:
-        return True
-    except OSError:
-        return False  # it is another user's
-    return False
-
-
-@cache
-def _machine() -> str:
-    """A name of this machine since it was started, within which process numbers mean something."""
-    parts = [socket.gethostname()]
-    with suppress(OSError):
-        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text())
-        parts.append(str(os.stat("/proc/self/ns/pid").st_ino))
-    return hashlib.blake2b("\n".join(parts).encode(), digest_size=6).hexdigest()
 
 
 def set_aside(path: str | Path) -> Path:
@@ -356,7 +315,59 @@ def set_aside(path: str | Path) -> Path:
     return aside
 
 
+# --- locks ---------------------------------------------------------------------------------------
+
+
+@contextmanager
+def alone(folder: str | Path, work: str) -> Iterator[None]:
+    """Be the only process that works in a folder; the lock ends with the process, however it ends.
+
+    Where a disk has no locks, none is taken.
+
+    Args:
+        folder: is created if it is not there.
+        work: what the process does, for the one that comes second: "a run".
+
+    Raises:
+        ValueError: another process has the lock.
+    """
+    make_folders(folder)
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(Path(folder) / ".lock", flags, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise ValueError(
+            f"another process has {work} in {folder}: let it finish or stop it, or choose another "
+            "folder"
+        ) from None
+    except OSError as why:
+        log.info("%s cannot be locked: %s", folder, why)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
 # --- reading -------------------------------------------------------------------------------------
+
+
+def as_path(given: Any) -> Path:
+    """The name of a file or folder, as text or as a path.
+
+    Raises:
+        ValueError: it is something else, or holds characters that no name can have.
+    """
+    try:
+        path = Path(given)
+        os.fsencode(path)
+    except (TypeError, UnicodeError) as why:
+        what = type(given).__name__
+        raise ValueError(
+            f"expected the name of a file or folder, text or a Path, got {what}: {why}"
+        ) from None
+    return path
 
 
 def read_json(path: str | Path, remedy: str) -> dict[str, Any]:

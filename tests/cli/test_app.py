@@ -126,7 +126,7 @@ def test_help_names_every_command():
         ("run darcy", "(runs/TASK-PRESET)"),
         ("run darcy", "(data)"),
         ("run cars", "(the set that comes with"),
-        ("report", "(where they were)"),
+        ("report", "(in the run, or in the"),
     ],
 )
 def test_help_tells_defaults_that_are_words(command, default):

@@ -21,6 +21,7 @@ from uqno.conformal import (
     guarantees,
 )
 from uqno.conformal.profile import concatenate, profile, profile_ranks
+from uqno.conformal.record import checksum
 from uqno.conformal.selection import LARGE
 
 SHARES = st.sampled_from([0.05, 0.1, 0.2, 0.25, 0.3, 0.5])
@@ -762,3 +763,15 @@ def test_splits_as_whole_floats():
     np.testing.assert_array_equal(
         found, calibrate_splits(error, uncertainty, rule, splits.astype(int))
     )
+
+
+def test_a_checksum_is_compared_where_there_is_one():
+    cal = calibrate(*functions(3), 0.2, 0.2)
+    content = json.loads(cal.to_json())
+    whole = {**content, "checksum": checksum(content)}
+    assert Calibration.from_json(json.dumps(whole)) == cal
+    assert Calibration.from_json(json.dumps(dict(reversed(whole.items())), indent=7)) == cal
+    with pytest.raises(ValueError, match="does not have the checksum it was written with"):
+        Calibration.from_json(json.dumps({**whole, "scale": cal.scale * 2}))
+    with pytest.raises(ValueError, match="does not have the checksum"):
+        Calibration.from_json(json.dumps({**whole, "checksum": 3}))

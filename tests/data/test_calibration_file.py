@@ -10,6 +10,7 @@ import uqno.data.arrays
 from uqno import Calibration, calibrate
 from uqno.cli.app import app
 from uqno.data.calibration_file import open_calibration
+from uqno.data.calibrations import read_calibration, write_calibration
 
 
 @pytest.fixture(scope="module")
@@ -262,3 +263,40 @@ def test_every_chunk_is_read_once(chunk, slab, tmp_path, monkeypatch):
     assert calibration == calibrate(
         error, content["uncertainty"], 0.1, 0.02, weights=content["weights"]
     )
+
+
+def test_repeated_functions_of_a_file(arrays, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    twice = {name: np.concatenate([a, a[:1]]) for name, a in arrays.items()}
+    write(tmp_path / "set.npz", twice)
+    levels = ["calibrate", "set.npz", "--alpha", "0.2", "--delta", "0.2"]
+    refused = CliRunner().invoke(app, levels)
+    assert isinstance(refused.exception, ValueError)
+    assert "60 repeats 0" in str(refused.exception)
+    assert not (tmp_path / "calibration.json").exists()
+    allowed = CliRunner().invoke(app, [*levels, "--repeated", "allow"])
+    assert allowed.exit_code == 0
+    assert "1 of the 61 repeat another" in " ".join(allowed.stdout.split())
+    assert read_calibration(tmp_path / "calibration.json").circumstances.repeated == 1
+
+
+def test_a_flipped_bit_in_a_calibration_is_refused(arrays, tmp_path):
+    """Of all bits of the file none changes what is read; in the spaces a few change nothing."""
+    error = arrays["truth"] - arrays["prediction"]
+    cal = calibrate(error, arrays["uncertainty"], 0.2, 0.2)
+    file = tmp_path / "calibration.json"
+    write_calibration(file, cal)
+    whole = file.read_bytes()
+    refused = 0
+    for place in range(0, len(whole), 7):
+        for bit in range(8):
+            flipped = bytes([whole[place] ^ (1 << bit)])
+            file.write_bytes(whole[:place] + flipped + whole[place + 1 :])
+            try:
+                read = read_calibration(file)
+            except ValueError:
+                refused += 1
+            else:
+                assert read == cal
+                assert read.to_json() == cal.to_json()
+    assert refused > len(whole)

@@ -1,15 +1,18 @@
-"""Jobs wait for those they need, the longest begins first, and none outlives its parent."""
+"""Jobs wait for those they need, the longest begins first; processes die, are stopped, replaced."""
 
 import os
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures.process import BrokenProcessPool
 from threading import Event
 
 import pytest
 
+from uqno.experiments import jobs as jobs_module
 from uqno.experiments.jobs import Job, Workers
+from uqno.stopping import Interrupt
 
 
 def square(x):
@@ -142,3 +145,135 @@ def _has_ended(pid):
             return True
         time.sleep(0.05)
     return False
+
+
+# --- processes that die ---------------------------------------------------------------------------
+
+
+def die(folder, name, times):
+    """Kill this process, so many times; then the square of how often it was tried."""
+    tried = len(list(folder.glob(f"{name}-*"))) + 1
+    (folder / f"{name}-{tried}").touch()
+    if tried <= times:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return square(tried)
+
+
+def alone(folder):
+    """Goes on until another job has been tried three times, and notes each begin."""
+    (folder / f"alone-{os.getpid()}").touch()
+    while not (folder / "dies-3").exists():
+        time.sleep(0.01)
+    return "undisturbed"
+
+
+def test_a_process_that_dies_is_replaced_and_no_other_is_disturbed(tmp_path, caplog):
+    jobs = [
+        Job("dies", die, (tmp_path, "dies", 2), work=2),
+        Job("alone", alone, (tmp_path,), work=2),
+        Job("after", square, (7,), needs=("dies",)),
+    ]
+    with Workers(2) as workers:
+        results = {job.name: result for job, result in workers.completed(jobs)}
+    assert results == {"dies": 9, "alone": "undisturbed", "after": 49}
+    assert len(list(tmp_path.glob("alone-*"))) == 1
+    assert caplog.messages == ["dies: its process ended (by signal 9); it is tried again"] * 2
+
+
+def test_a_job_whose_process_dies_three_times_is_named(tmp_path):
+    jobs = [Job("dies", die, (tmp_path, "dies", 99)), Job("waits", sleep_after, (tmp_path / "p",))]
+    said = r"dies: its process ended 3 times .*by signal 9.*memory.*fewer workers.*it goes on"
+    with pytest.raises(ChildProcessError, match=said), Workers(2) as workers:
+        list(workers.completed(jobs))
+    assert len(list(tmp_path.glob("dies-*"))) == 3
+    if (tmp_path / "p").exists() and (pid := (tmp_path / "p").read_text()):
+        assert _has_ended(int(pid))  # else it was stopped before it began
+
+
+def test_a_process_that_dies_between_two_jobs_is_replaced(tmp_path):
+    with Workers(1) as workers:
+        ((_, first),) = workers.completed([Job("a", mark, (tmp_path / "a", "a"))])
+        os.kill(first, signal.SIGKILL)
+        ((_, second),) = workers.completed([Job("b", mark, (tmp_path / "b", "b"))])
+    assert first != second
+    assert _has_ended(first)
+
+
+def test_an_error_in_begin_reaches_the_caller():
+    with pytest.raises(ValueError, match="no such luck"), Workers(1, begin=fail) as workers:
+        list(workers.completed([Job("a", square, (1,))]))
+
+
+class TwoWords(Exception):
+    """Cannot be read back: the one argument that is pickled is not enough."""
+
+    def __init__(self, one, other):
+        super().__init__(one + other)
+
+
+def fail_in_two_words():
+    raise TwoWords("a", "b")
+
+
+def test_an_answer_that_cannot_be_read_is_no_death():
+    with pytest.raises(BrokenProcessPool) as why, Workers(1) as workers:
+        list(workers.completed([Job("a", fail_in_two_words)]))
+    assert "TwoWords" in str(why.value.__cause__)
+
+
+# --- processes that are stopped -------------------------------------------------------------------
+
+
+def train(folder):
+    """As a training: asked to stop, it ends between two steps and saves; a signal more is harmless.
+
+    Until it is asked, it waits for what does not come.
+    """
+    with Interrupt() as interrupt:
+        (folder / "begun").touch()
+        while not interrupt.requested:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.05)
+        (folder / "saved").touch()
+        raise KeyboardInterrupt
+
+
+def refuse_to_stop(folder):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    (folder / "begun").write_text(str(os.getpid()))
+    time.sleep(600)
+
+
+def fail_when(file):
+    while not file.exists():
+        time.sleep(0.01)
+    fail()
+
+
+def test_trainings_save_when_another_job_fails(tmp_path):
+    jobs = [Job("train", train, (tmp_path,)), Job("bad", fail_when, (tmp_path / "begun",))]
+    with pytest.raises(ValueError, match="no such luck"), Workers(2) as workers:
+        list(workers.completed(jobs))
+    assert (tmp_path / "saved").exists()
+
+
+def test_what_does_not_stop_is_killed(tmp_path, monkeypatch):
+    monkeypatch.setattr(jobs_module, "GRACE", 0.2)
+    jobs = [
+        Job("stays", refuse_to_stop, (tmp_path,)),
+        Job("bad", _fail_after, (tmp_path / "begun",)),
+    ]
+    with pytest.raises(ValueError, match="no such luck"), Workers(2) as workers:
+        list(workers.completed(jobs))
+    assert _has_ended(int((tmp_path / "begun").read_text()))
+
+
+def test_what_a_terminal_sends_to_all_is_answered_by_the_parent(tmp_path):
+    """A process that is asked by the terminal goes on: the parent asks it when it wants to."""
+    with Workers(1) as workers:
+        ((_, pid),) = workers.completed([Job("a", mark, (tmp_path / "a", "a"))])
+        for number in (signal.SIGINT, signal.SIGHUP):
+            os.kill(pid, number)
+        ((_, again),) = workers.completed([Job("b", mark, (tmp_path / "b", "b"))])
+    assert again == pid

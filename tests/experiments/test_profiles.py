@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.conformal.test_profile import assert_alike, functions, stacked
-from uqno.experiments.profiles import read_profile, write_profile
+from uqno.experiments.profiles import is_archive, read_profile, write_profile
 
 
 def test_saved_and_loaded_alike(tmp_path):
@@ -30,3 +30,20 @@ def test_what_is_no_profile_is_refused_by_name(tmp_path):
     ]:
         with pytest.raises(ValueError, match=f"{name}.npz.*{why}"):
             read_profile(tmp_path / f"{name}.npz")
+
+
+@pytest.mark.parametrize("damage", ["whole", "empty", "cut", "flip", "absent"])
+def test_an_archive_that_came_back_damaged_is_set_aside(damage, tmp_path):
+    file = tmp_path / "one.npz"
+    write_profile(file, stacked(*functions(40)))
+    whole = file.read_bytes()
+    middle = len(whole) // 2
+    flipped = whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]
+    content = {"empty": b"", "cut": whole[:middle], "flip": flipped}.get(damage, whole)
+    file.write_bytes(content)
+    if damage == "absent":
+        file.unlink()
+    assert is_archive(file) == (damage == "whole")
+    left = [p.name for p in tmp_path.iterdir()]
+    expected = {"whole": ["one.npz"], "absent": []}.get(damage, ["one.npz.damaged"])
+    assert left == expected

@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from fractions import Fraction
 
 import numpy as np
@@ -14,8 +15,9 @@ import torch
 
 from tests.uncertainty import problems
 from uqno import UQNO, Calibration, storage
-from uqno.data.calibrations import write_calibration
+from uqno.data.calibrations import read_calibration, write_calibration
 from uqno.model import files
+from uqno.model.files import check
 from uqno.storage import DamagedError
 from uqno.uncertainty import Constant, Quantile
 
@@ -49,7 +51,7 @@ def test_a_flipped_bit_in_any_file_is_refused(trained, tmp_path):
     trained.save(folder)
     UQNO.load(folder)
     names = sorted(f.name for f in folder.iterdir())
-    assert len(names) == 9
+    assert len(names) == 10
     choice = random.Random(0)
     for name in names:
         file = folder / name
@@ -64,12 +66,36 @@ def test_a_flipped_bit_in_any_file_is_refused(trained, tmp_path):
     UQNO.load(folder)
 
 
+def test_every_bit_of_a_stored_scale_is_covered(trained, tmp_path):
+    """No flip in the scale passes the sums of a folder, and none loads another scale on its own."""
+    folder = tmp_path / "model"
+    trained.save(folder)
+    file = folder / "calibration-1.json"
+    whole = file.read_bytes()
+    first = whole.index(b'"scale": ') + len(b'"scale": ')
+    last = whole.index(b",", first)
+    assert float(whole[first:last]) == trained.calibrations[0].scale
+    flips = 0
+    for place in range(first, last):
+        for bit in range(8):
+            flipped = bytes([whole[place] ^ (1 << bit)])
+            file.write_bytes(whole[:place] + flipped + whole[place + 1 :])
+            with pytest.raises(DamagedError, match=r"calibration-1\.json is damaged"):
+                check(folder)
+            with suppress(ValueError):  # 17 digits may be flipped to others of the same number
+                assert read_calibration(file).scale == trained.calibrations[0].scale
+            flips += 1
+    assert flips >= 100
+    file.write_bytes(whole)
+    assert read_calibration(file) == UQNO.load(folder).calibrations[0]
+
+
 def test_every_file_is_in_the_checksums_that_sha256sum_reads(trained, tmp_path):
     trained.save(tmp_path / "model")
     command = ["sha256sum", "--check", "--strict", "SHA256SUMS"]
     done = subprocess.run(command, cwd=tmp_path / "model", capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count(": OK") == 8
+    assert done.stdout.count(": OK") == 9
     (tmp_path / "model" / "README.txt").unlink()
     with pytest.raises(DamagedError, match=r"README\.txt is missing"):
         files.check(tmp_path / "model")

@@ -113,7 +113,7 @@ def test_an_empty_memory_is_saved_too(tmp_path):
 def test_a_model_without_memory_makes_bands(model):
     functions = smooth_functions(7, 1)
     older = calibrated()
-    older.memory = None
+    older.memory = Memory()
     band = older.predict(functions[0]["a"])
     assert (band.novelty, band.residuals) == (None, None)
     assert Monitor(older).verdict().tests.keys() == {"errors"}

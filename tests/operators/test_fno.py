@@ -210,3 +210,18 @@ def test_tiles_give_the_same_function(shape, monkeypatch):
         monkeypatch.setattr("uqno.operators.fno.TILE", 60)
         torch.testing.assert_close(fno(a), whole, atol=1e-5, rtol=1e-4)
         torch.testing.assert_close(fno.features(a), features, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_without_places_a_periodic_operator_commutes_with_shifts(fused: bool) -> None:
+    torch.manual_seed(0)
+    fno = FNO(2, 1, (4, 4), width=6, periodic=True, sees_place=False, fused=fused).double()
+    a = torch.randn(2, 2, 9, 8).double()
+    u = fno(a)
+    assert torch.allclose(fno(a.roll((2, 3), (2, 3))), u.roll((2, 3), (2, 3)), atol=1e-12)
+    x = mesh(fno.fourier.grid((9, 8), a))
+    assert torch.allclose(fno(a, queries=x), u.flatten(2), atol=1e-12)
+    with torch.no_grad():
+        assert torch.allclose(fno(a), u, atol=1e-12)
+    seeing = FNO(2, 1, (4, 4), width=6, periodic=True).double()
+    assert not torch.allclose(seeing(a.roll(2, 2)), seeing(a).roll(2, 2), atol=1e-6)

@@ -170,3 +170,14 @@ def test_a_report_is_made_of_a_folder(made, tmp_path):
     make_report(folder)
     again = Parts(paths[0].read_text("utf8"))
     assert json.loads(again.scripts["explorer-data"]) == read_explorer(folder / "explorer.json")
+
+
+@pytest.mark.usefixtures("quick")
+def test_an_explorer_that_came_back_damaged_is_set_aside(made, tmp_path):
+    """Its models are gone here, so the page is without one; with them it is made again."""
+    results.write(tmp_path / "results.json", made)
+    for content in ("", "{"):
+        (tmp_path / "explorer.json").write_text(content)
+        make_report(tmp_path)
+        assert not (tmp_path / "explorer.json").exists()
+    assert len(list(tmp_path.glob("explorer.json.damaged*"))) == 2

@@ -403,3 +403,17 @@ def test_a_checkpoint_that_came_back_damaged_is_set_aside_and_the_fit_begins_aga
     again, _ = trained(folder=tmp_path, resume=True)
     assert same_weights(whole, again)
     assert (tmp_path / f"{name}.safetensors.damaged").read_bytes() == content
+
+
+@pytest.mark.parametrize("keep", [None, 0, 30, -3])
+def test_a_log_that_a_disk_lost_is_written_again(keep, tmp_path):
+    """A run is done when its log has all epochs, so without it a finished fit would not be."""
+    trained(folder=tmp_path)
+    log = tmp_path / "log.csv"
+    whole = log.read_bytes()
+    log.unlink() if keep is None else log.write_bytes(whole[:keep])
+    trained(folder=tmp_path, resume=True)
+    assert log.read_bytes() == whole
+    before = log.stat().st_mtime_ns
+    trained(folder=tmp_path, resume=True)
+    assert log.stat().st_mtime_ns == before, "not written where it is whole"

@@ -6,7 +6,14 @@ import pytest
 import torch
 from scipy.stats import norm
 
-from uqno.training import QuantileLoss, RelativeH1, RelativeL2, pointwise_error, quantile_loss
+from uqno.training import (
+    BandLoss,
+    QuantileLoss,
+    RelativeH1,
+    RelativeL2,
+    pointwise_error,
+    quantile_loss,
+)
 
 
 def draw(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -193,3 +200,53 @@ def test_bad_arguments_are_named():
         RelativeH1()(torch.ones(1, 1, 1), {"u": torch.ones(1, 1, 1)})
     with pytest.raises(ValueError, match="one uncertainty a point"):
         quantile_loss(torch.ones(1, 2), torch.ones(1, 1), 0.1)
+
+
+# --- the loss of the band -------------------------------------------------------------------------
+
+
+def test_the_loss_of_the_band_is_the_log_of_its_width():
+    """With a narrow window and a large power: the (1 − α)-quantile of the ratios of the worst."""
+    torch.manual_seed(0)
+    error = torch.rand(5, 1, 40, 25).double()
+    E = 0.5 + torch.rand(5, 1, 40, 25).double()
+    ratios = (error / E).flatten(1).sort(dim=1).values
+    expected = E.mean().log() + ratios[:, 900 - 1 : 900 + 1].mean(1).max().log()
+    loss = BandLoss(0.1, power=1e4, window=0.01)(E, {"u": error})
+    assert float(loss) == pytest.approx(float(expected), abs=2e-3)
+
+
+def test_scores_are_means_between_two_quantiles():
+    ratios = torch.arange(1.0, 101.0).double()[None].flip(1)
+    (score,) = BandLoss(0.1, window=0.3).scores(ratios, None)
+    assert float(score) == pytest.approx(float(torch.arange(88.0, 94.0).mean()))
+    weights = torch.zeros(1, 200).double()
+    weights[:, :100] = 3.0
+    padded = torch.cat((ratios, torch.full((1, 100), 1e3).double()), dim=1)
+    (same,) = BandLoss(0.1, window=0.3).scores(padded, weights)
+    assert float(same) == pytest.approx(float(score))
+    (shared,) = BandLoss(0.1, window=0.3).scores(padded, weights[0])
+    assert float(shared) == pytest.approx(float(score))
+
+
+def test_the_loss_of_the_band_knows_shapes_alone():
+    torch.manual_seed(0)
+    batch = {"u": torch.randn(3, 2, 8, 8).double()}
+    E = (0.5 + torch.rand(3, 1, 8, 8)).double()
+    assert float(BandLoss(0.1)(7 * E, batch)) == pytest.approx(float(BandLoss(0.1)(E, batch)))
+    assert torch.autograd.gradcheck(
+        lambda x: BandLoss(0.1)(x, batch), (E.clone().requires_grad_(),)
+    )
+    huge = {"u": 1e15 * batch["u"].float()}
+    assert torch.isfinite(BandLoss(0.1)(E.float(), huge))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [((0.0,), "alpha = 0"), ((0.1, 0.5), "power = 0.5"), ((0.1, 2, 0), "window = 0")],
+)
+def test_levels_of_the_band_out_of_bounds_are_refused(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        BandLoss(*arguments)
+    with pytest.raises(ValueError, match="one channel, on the points"):
+        BandLoss(0.1)(torch.ones(1, 2, 3), {"u": torch.ones(1, 1, 3)})

@@ -77,6 +77,7 @@ class Band:
                 f"calibration must be a uqno.Calibration, got {type(self.calibration).__name__}: "
                 "pass the result of uqno.calibrate, or of Calibration.from_json"
             )
+        band_checks.words(name=self.name, units=self.units)
         fields = band_checks.fields(
             self.center,
             self.uncertainty,

@@ -181,6 +181,7 @@ def triangles_of(given: Any, coordinates: Coordinates) -> NDArray[np.integer[Any
     Raises:
         ValueError: it is no such array, or the points are those of a grid or a line.
     """
+    checks.real("triangles", "the band", given)
     faces = np.asarray(given)
     if isinstance(coordinates, tuple) or coordinates.shape[-1] == 1:
         raise ValueError(
@@ -226,10 +227,12 @@ def weights_of(given: Any, uncertainty: tuple[int, ...], points: tuple[int, ...]
 
 def names_of(given: Sequence[str], channels: int) -> tuple[str, ...]:
     """One name for each channel."""
-    names = tuple(map(str, given))
-    if isinstance(given, str) or len(names) != channels:
-        raise ValueError(f"component_names = {given!r}, expected {channels} names, one a channel")
-    return names
+    names = given if isinstance(given, tuple | list) else ()
+    if len(names) != channels or not all(isinstance(name, str) for name in names):
+        raise ValueError(
+            f"component_names = {checks.shown(given)}, expected {channels} names, one a channel"
+        )
+    return tuple(names)
 
 
 def scale_of(given: Any, batch: tuple[int, ...]) -> float | Reals:
@@ -247,8 +250,17 @@ def scale_of(given: Any, batch: tuple[int, ...]) -> float | Reals:
     return scale if scale.ndim else float(scale)
 
 
+def words(**given: Any) -> None:
+    """Refuse a name or a unit that is no text."""
+    for name, value in given.items():
+        if not isinstance(value, str):
+            raise ValueError(f"{name} = {checks.shown(value)} must be text")
+
+
 def labels_of(labels: Labels, coordinates: Coordinates, batch: bool) -> None:
     """Refuse labels of other dimensions than those of the band."""
+    if not isinstance(labels, Labels):
+        raise ValueError(f"labels = {checks.shown(labels)} must be a uqno.data.labels.Labels")
     d = len(coordinates) if isinstance(coordinates, tuple) else coordinates.shape[-1]
     if len(labels.points) != d:
         raise ValueError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import asdict
 from enum import StrEnum
@@ -10,16 +11,20 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from uqno import __version__
 from uqno.cli.arguments import Inputs, Outputs, Use, names, resolution
 from uqno.cli.data import data_app
+from uqno.cli.failing import fail, fail_by, log_into
 from uqno.cli.inspection import inspect
 from uqno.cli.monitor import monitor
+from uqno.cli.output import is_gone, make_writable, to_nowhere
 from uqno.cli.run import run_app
 from uqno.cli.terminal import help_if_alone, out, print_table, progress_bar
+from uqno.stopping import Listener, listening
 
 app = typer.Typer(
     help="Calibrated uncertainty over whole functions for neural operators.",
@@ -31,6 +36,11 @@ app.add_typer(data_app, name="data")
 app.add_typer(run_app, name="run")
 app.command()(inspect)
 app.command()(monitor)
+
+
+class Repeated(StrEnum):
+    refuse = "refuse"
+    allow = "allow"
 
 
 class Sampling(StrEnum):
@@ -89,7 +99,7 @@ def plan(
         ranks = None if p.ranks is None else asdict(p.ranks)
         content = {"feasible": p.feasible, "ranks": ranks, "functions": p.functions}
         content |= {"points": p.points, **p.rule.settings, "ranks": ranks}
-        out.print_json(json.dumps({**content, "smallest": dict(p.smallest), "words": str(p)}))
+        out.print_record({**content, "smallest": dict(p.smallest), "words": str(p)})
         return
     out.print(("[bold green]" if p.feasible else "[bold red]") + escape(str(p)))
     table = Table("", "given", "smallest that works", box=None, padding=(0, 2, 0, 0))
@@ -123,6 +133,10 @@ def calibrate(
     to: Annotated[Path, typer.Option("--out", help="Where the calibration is written.")] = Path(
         "calibration.json"
     ),
+    repeated: Annotated[
+        Repeated,
+        typer.Option(help="Functions that equal another: refuse them, or say that they occurred."),
+    ] = Repeated.refuse,
     as_json: Json = False,
 ) -> None:
     """Find the scale of the uncertainty that carries the guarantee, from held-out functions."""
@@ -136,13 +150,12 @@ def calibrate(
         progress_bar("calibrating", quiet=as_json) as advance,
         open_calibration(file, advance) as data,
     ):
-        cal = make_calibration(
-            data.error, data.uncertainty, alpha, delta, sampling.value, data.weights, confidence
-        )
+        levels = (alpha, delta, sampling.value, data.weights, confidence)
+        cal = make_calibration(data.error, data.uncertainty, *levels, repeated=repeated.value)
     write_calibration(to, cal)
     if as_json:
         content = json.loads(cal.to_json(scores=False))
-        out.print_json(json.dumps({**content, "words": cal.guarantee}))
+        out.print_record({**content, "words": cal.guarantee})
         return
     out.print(
         f"[bold]scale = {rounded_up(cal.scale, 6)}[/]   from {cal.functions} functions of "
@@ -202,7 +215,7 @@ def predict(
             "guarantee": band.guarantee,
             "novelty": None if band.novelty is None else band.novelty.p_value.tolist(),
         }
-        out.print_json(json.dumps(said))
+        out.print_record(said)
         return
     out.print(escape(repr(band)))
     out.print(f"[green]{escape(band.guarantee)}[/]")
@@ -229,7 +242,7 @@ def table(
 
     read = seeds.read_runs(runs)
     if markdown:
-        print(seeds.markdown(read))
+        out.print_text(seeds.markdown(read))
         return
     out.print(escape(seeds.heading(read)))
     for one in seeds.tables(read):
@@ -246,7 +259,7 @@ def report(
         Path | None,
         typer.Option(
             help="Where the functions of the run lie, to look at some of them.",
-            show_default="where they were",
+            show_default="in the run, or in the task's place",
         ),
     ] = None,
     use: Use = None,
@@ -255,6 +268,7 @@ def report(
     """Write the report of a run: one page that opens without a network or a server."""
     from uqno.report.page import make_report
 
+    log_into(run)
     with progress_bar("looking at functions", quiet=as_json) as advance:
         paths = make_report(
             run,
@@ -263,29 +277,39 @@ def report(
             progress=lambda what, done, total: advance(int(done), int(total)),
         )
     if as_json:
-        out.print_json(json.dumps({"out": [str(path) for path in paths]}))
+        out.print_record({"out": [str(path) for path in paths]})
         return
     for path in paths:
         out.print(f"written to {escape(str(path))}", soft_wrap=True)
 
 
 def main() -> None:
-    """Run; what the user can mend is said in one line on stderr, with exit code 2."""
-    try:
-        code = app(standalone_mode=False)
-        if code == 130:  # typer's answer to Ctrl-C
-            fail("stopped", 130)
-    except (typer.Abort, KeyboardInterrupt):
-        fail("stopped", 130)
-    except Exception as why:
-        if hasattr(why, "format_message"):  # typer's own, of the arguments
-            fail(f"{why.format_message()} (uqno --help explains)", 2)
-        if isinstance(why, ValueError | OSError | MemoryError):
-            fail(str(why) or "out of memory", 2)
-        raise
+    """Run; what the user can mend is said in one line on stderr, with exit code 2.
+
+    Stopped by a signal, it says so in one line, with exit code 128 and the signal's number. A fault
+    of ours is one line too, with exit code 1 and a log.
+    """
+    make_writable()
+    with listening(_leave) as listener:
+        try:
+            code = app(standalone_mode=False)
+            if code == 130:  # typer's answer to Ctrl-C
+                raise KeyboardInterrupt
+        except (typer.Abort, KeyboardInterrupt):
+            fail(str(listener), listener.code)
+        except Exception as why:
+            if listener.by is not None:  # an error on the way out
+                fail(str(listener), listener.code)
+            fail_by(why)
+    if is_gone(sys.stdout):
+        to_nowhere(sys.stdout)
     sys.exit(code or 0)
 
 
-def fail(message: str, code: int) -> NoReturn:
-    print(f"uqno: {' '.join(message.split())}", file=sys.stderr)
-    sys.exit(code)
+def _leave(listener: Listener) -> NoReturn:
+    """Fail without an exception."""
+    try:
+        Console(stderr=True).show_cursor(True)  # which a progress bar hides
+        fail(str(listener), listener.code)
+    finally:
+        os._exit(listener.code)

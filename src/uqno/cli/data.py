@@ -87,17 +87,18 @@ def cars(
         )
     chosen = folder.accepted(count)
     refused = len(folder.refused(chosen[-1]))
-    noun = "car" if count == 1 else "cars"
-    out.print(f"{count} {noun} in {escape(str(to))}, {refused} refused", soft_wrap=True)
     reports = [folder.read(index).report for index in chosen]
 
     from uqno.experiments.cars import histograms  # they draw: not before the cars are there
 
-    for words, (low, middle, high) in histograms.ranges(reports).items():
-        out.print(f"{words}: {low:.2f} to {high:.2f}, median {middle:.2f}")
     if figure is not None:
         histograms.save(reports, figure)
-        out.print(f"drawn in {escape(str(figure))}", soft_wrap=True)
     if packed is not None:
         pack(to, packed, count)
-        out.print(f"packed into {escape(str(packed))}", soft_wrap=True)
+    noun = "car" if count == 1 else "cars"
+    out.print(f"{count} {noun} in {escape(str(to))}, {refused} refused", soft_wrap=True)
+    for words, (low, middle, high) in histograms.ranges(reports).items():
+        out.print(f"{words}: {low:.2f} to {high:.2f}, median {middle:.2f}")
+    for what, where in (("drawn in", figure), ("packed into", packed)):
+        if where is not None:
+            out.print(f"{what} {escape(str(where))}", soft_wrap=True)

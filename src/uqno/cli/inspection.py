@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -60,7 +59,7 @@ def inspect(
             progress=advance,
         )
     if as_json:
-        out.print_json(json.dumps(seen.record()))
+        out.print_record(seen.record())
     else:
         _show(seen)
 

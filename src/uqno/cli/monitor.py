@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -72,7 +71,7 @@ def monitor(
         write_page(page, verdict, watch.calibration.guarantee, model.name)
     bad = verdict.alarm or verdict.failing
     if as_json:
-        out.print_json(json.dumps(verdict.as_json() | {"state": str(state)}))
+        out.print_record(verdict.as_json() | {"state": str(state)})
     else:
         out.print(f"{counted} new functions")
         out.print(f"[{'bold red' if bad else 'green'}]{escape(str(verdict))}[/]", soft_wrap=True)

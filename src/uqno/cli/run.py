@@ -6,7 +6,6 @@ define some. Torch is imported when a comparison is run, not for help and settin
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +15,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from uqno.cli.arguments import Use
+from uqno.cli.failing import log_into, note
 from uqno.cli.terminal import help_if_alone, out, show_results, stages, words_of
 
 if TYPE_CHECKING:
@@ -103,14 +103,17 @@ def _compare(
     """What `uqno run TASK` does."""
     settings = task.preset(preset, changes)
     if show:
-        out.print_json(json.dumps(settings.record()))
+        out.print_record(settings.record())
         return
     from uqno.experiments import experiment, runs
+    from uqno.experiments.table import write_markdown
     from uqno.report.page import make_report
 
     folder = to or Path("runs") / f"{task.name}-{preset}"
     run = runs.begin(settings, folder, data)
-    if run.is_done():
+    log_into(folder)
+    done = run.is_done()
+    if done:
         out.print(f"{escape(str(folder))} is done; remove it to run it again", soft_wrap=True)
     else:
         _say_how_long(experiment.estimate(run, workers or None))
@@ -122,7 +125,13 @@ def _compare(
         results = experiment.compare(
             run, preset=preset, command=command, workers=workers or None, progress=progress
         )
-        make_report(folder, figures_to=folder / "figures", data=data, progress=progress)
+        try:  # all that is written is on disk before any of it is shown
+            write_markdown(folder / "table.md", results)
+            make_report(folder, figures_to=folder / "figures", data=data, progress=progress)
+        except OSError as why:
+            if not done:
+                raise
+            note(f"the report was not written again: {why}")
     show_results(results, folder)
 
 

@@ -23,11 +23,13 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from uqno.cli.output import Output
+
 if TYPE_CHECKING:
     from uqno.experiments import table as words
     from uqno.experiments.results import Results
 
-out = Console(highlight=False)
+out = Output(highlight=False)
 
 
 def help_if_alone(context: typer.Context) -> None:
@@ -46,12 +48,11 @@ def words_of(seconds: float) -> str:
 
 
 def show_results(results: Results, folder: Path) -> None:
-    """Tables on the terminal, the same in a file, and where the rest is."""
-    from uqno.experiments.table import ablation_tables, narrow_tables, write_markdown
+    """Tables on the terminal, and where the files are."""
+    from uqno.experiments.table import ablation_tables, narrow_tables
 
     for one in (*narrow_tables(results), *ablation_tables(results)):
         print_table(one)
-    write_markdown(folder / "table.md", results)
     out.print(f"table    {escape(str(folder / 'table.md'))}", soft_wrap=True)
     out.print(f"figures  {escape(str(folder / 'figures'))}", soft_wrap=True)
     page = (folder / "report.html").resolve().as_uri()

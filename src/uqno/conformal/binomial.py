@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,6 +48,7 @@ def tail_at_most(k: int, trials: int, p: Fraction, bound: Fraction) -> bool:
     return trials <= EXACT_TRIALS and _exact_tail(k, trials, p) <= bound
 
 
+@lru_cache(maxsize=16)  # as several bounds are asked of one tail
 def _exact_tail(k: int, trials: int, p: Fraction) -> Fraction:
     """Σ_{i ≥ k} C(trials, i) pⁱ (1 − p)^{trials − i} as a ratio of integers."""
     hit, miss = p.numerator, p.denominator - p.numerator

@@ -9,13 +9,21 @@ from typing import Any
 import numpy as np
 
 from uqno.conformal import checks
-from uqno.conformal.guarantees.contract import Collector, Evidence, Facts, Guarantee
+from uqno.conformal.circumstances import Circumstances
+from uqno.conformal.guarantees.contract import (
+    Collector,
+    Evidence,
+    Facts,
+    Guarantee,
+    require_guarantee,
+)
 from uqno.conformal.guarantees.fraction import Fraction
 from uqno.conformal.planning import Plan, plan_for
 from uqno.conformal.profile import ByArea, Profile
 from uqno.conformal.ranks import Ranks
 from uqno.conformal.record import Calibration
-from uqno.conformal.scores import Functions, blocks
+from uqno.conformal.repeats import Repeats, choice
+from uqno.conformal.scores import Block, Functions, blocks
 from uqno.conformal.stream import FunctionStream, Stream
 from uqno.types import Integers, Reals, Share
 
@@ -62,6 +70,7 @@ def calibrate(
     mixed: str = "own",
     misses: int | None = None,
     seed: int = 0,
+    repeated: str = "refuse",
 ) -> Calibration:
     """λ̂ such that P[ at least 1 − α of a new function lies in the band ] ≥ 1 − δ.
 
@@ -75,6 +84,8 @@ def calibrate(
             see `guarantees.Fraction`.
         weights: μ, (*points) or one set for each function; with sampling="grid".
         guarantee: another guarantee, instead of alpha, delta and so on.
+        repeated: "refuse" functions that are equal to another, point by point, in at least 32
+            different values; or "allow" them, if each was drawn anew: the guarantee then tells.
 
     Returns:
         The calibration: λ̂ in `scale`, and the guarantee in words.
@@ -90,25 +101,37 @@ def calibrate(
     """
     more = {"sampling": sampling, "confidence": confidence, "ranks": ranks, "mixed": mixed}
     asked = _asked(guarantee, alpha, delta, misses=misses, seed=seed, **more)
-    (cal,) = calibrate_all(error, uncertainty, [asked], weights)
+    (cal,) = calibrate_all(error, uncertainty, [asked], weights, repeated=repeated)
     return cal
 
 
 def calibrate_all(
-    error: Any, uncertainty: Any, guarantees: Iterable[Guarantee], weights: Any = None
+    error: Any,
+    uncertainty: Any,
+    guarantees: Iterable[Guarantee],
+    weights: Any = None,
+    *,
+    repeated: str = "refuse",
 ) -> tuple[Calibration, ...]:
     """`calibrate` for several guarantees in one pass over the functions.
 
     Args:
-        error, uncertainty, weights: as in `calibrate`.
+        error, uncertainty, weights, repeated: as in `calibrate`.
         guarantees: at least one.
     """
-    asked = tuple(guarantees)
+    asked = tuple(checks.elements("guarantees", guarantees, "a sequence of guarantees"))
     checks.some_guarantees(asked)
+    for rule in asked:
+        require_guarantee(rule)
+    refused = choice(repeated) == "refuse"
     source = _Source(error, uncertainty, weights)
-    collectors = _collected(source, [rule.collector(source.facts) for rule in asked])
+    repeats = Repeats(source.stream)
+    collectors = _collected(source, [rule.collector(source.facts) for rule in asked], repeats)
+    if refused:
+        repeats.refuse()
+    told = Circumstances(None if refused else len(repeats.found()))
     return tuple(
-        _calibration(rule, collector.evidence())
+        _calibration(rule, collector.evidence(), told)
         for rule, collector in zip(asked, collectors, strict=True)
     )
 
@@ -128,8 +151,7 @@ def calibrate_splits(
     Returns:
         The scales; ∞ where no finite one carries the guarantee.
     """
-    index = np.asarray(splits, dtype=np.int64)
-    checks.calibration_sets(index)
+    index = checks.calibration_sets(splits)
     source = _Source(error, uncertainty, weights)
     sizes = source.facts.sizes
     alike = sizes is not None and len(set(sizes)) == 1
@@ -154,6 +176,7 @@ def _asked(guarantee: Guarantee | None, alpha: Any, delta: Any, **more: Any) -> 
         return Fraction(alpha, delta, **more)
     if alpha is not None or delta is not None:
         raise ValueError("give either alpha and delta or guarantee=, which has its own levels")
+    require_guarantee(guarantee)
     return guarantee
 
 
@@ -190,8 +213,10 @@ class _Source:
         return iter(blocks(self.stream))
 
 
-def _collected(source: _Source, collectors: Sequence[Collector]) -> Sequence[Collector]:
-    """Show every function to every collector, once."""
+def _collected(
+    source: _Source, collectors: Sequence[Collector], repeats: Repeats | None = None
+) -> Sequence[Collector]:
+    """Show every function to every collector, once, and to what looks for repeats."""
     several = len(collectors) > 1
     for functions in source.blocks():
         wanted = [c.ranks(functions.points) for c in collectors] if several else []
@@ -200,10 +225,12 @@ def _collected(source: _Source, collectors: Sequence[Collector]) -> Sequence[Col
             functions.expect(np.unique(np.concatenate(ranks)))
         for collector in collectors:
             collector.add(functions)
+        if repeats is not None and isinstance(functions, Block):
+            repeats.see(functions.chunk)
     return collectors
 
 
-def _calibration(rule: Guarantee, evidence: Evidence) -> Calibration:
+def _calibration(rule: Guarantee, evidence: Evidence, told: Circumstances) -> Calibration:
     checks.functions(len(evidence))
     solution = rule.solve(evidence)
     return Calibration(
@@ -217,4 +244,5 @@ def _calibration(rule: Guarantee, evidence: Evidence) -> Calibration:
         scores=np.sort(solution.scores),
         details=solution.details,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
+        circumstances=told,
     )

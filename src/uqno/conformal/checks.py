@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import re
 from fractions import Fraction
 from typing import Any, Final, cast, get_args
 
@@ -13,6 +14,8 @@ from uqno.types import Floats, Mixed, Sampling, Share
 
 # More functions or points than any archive holds; floats still count them exactly.
 LARGEST_COUNT: Final = 10**12
+# Shares are held exactly: with more digits or a larger exponent, a few characters fill a memory.
+MOST_DIGITS: Final = 1000
 SAMPLINGS: Final = get_args(Sampling)
 MIXED: Final = get_args(Mixed)
 
@@ -21,15 +24,33 @@ class InfeasibleError(ValueError):
     """No finite λ̂ carries the guarantee asked for; the message says what would."""
 
 
+def shown(value: Any) -> str:
+    """A value as a message shows it: one short line, whatever it is."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # of an object of the caller's; of a number of too many digits
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= 80 else f"{text[:80]}…"
+
+
+def _exactly(value: Any) -> Fraction | None:
+    """A share as it is written; None for what is no number, or has too many digits."""
+    try:
+        text = str(value)
+        exponent = re.search(r"e[+-]?([0-9_]+)", text, re.IGNORECASE)
+        if len(text) > MOST_DIGITS or (exponent and int(exponent[1]) > MOST_DIGITS):
+            return None
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError, RecursionError, RuntimeError):
+        return None
+
+
 def share(name: str, value: Share) -> Fraction:
     """The decimal that the caller wrote, exactly: 0.1 is 1/10, not the nearest binary number."""
-    try:
-        exact = Fraction(str(value))
-    except (ValueError, ZeroDivisionError):
-        exact = None
+    exact = _exactly(value)
     if exact is None or not 0 < exact < 1:
         raise ValueError(
-            f"{name} = {value!r} must lie strictly between 0 and 1"
+            f"{name} = {shown(value)} must lie strictly between 0 and 1"
             + (
                 "; to cover every point of a grid of m points take any alpha below 1/m"
                 if name == "alpha" and exact == 0
@@ -43,20 +64,20 @@ def count(name: str, value: Any, least: int = 1) -> int:
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not whole or not least <= value <= LARGEST_COUNT:
         raise ValueError(
-            f"{name} = {value!r} must be a whole number, at least {least} and at most 10^12"
+            f"{name} = {shown(value)} must be a whole number, at least {least} and at most 10^12"
         )
     return int(value)
 
 
 def sampling(value: str) -> Sampling:
-    if value not in SAMPLINGS:
-        raise ValueError(f"sampling = {value!r} must be one of {', '.join(SAMPLINGS)}")
+    if not isinstance(value, str) or value not in SAMPLINGS:
+        raise ValueError(f"sampling = {shown(value)} must be one of {', '.join(SAMPLINGS)}")
     return cast(Sampling, value)
 
 
 def mixed(value: str, design: Sampling) -> Mixed:
-    if value not in MIXED:
-        raise ValueError(f"mixed = {value!r} must be one of {', '.join(MIXED)}")
+    if not isinstance(value, str) or value not in MIXED:
+        raise ValueError(f"mixed = {shown(value)} must be one of {', '.join(MIXED)}")
     if value == "subsample" and design == "grid":
         raise ValueError(
             "mixed = 'subsample' is for points drawn at random; on a grid each function's "
@@ -69,8 +90,8 @@ def misses(value: Any, design: Sampling, way: Mixed, ranks: Any) -> int:
     """How many scores may exceed λ̂ in the rule for functions of different numbers of points."""
     if design != "iid" or way != "own" or ranks is not None:
         raise ValueError(
-            f"misses = {value!r} is for sampling='iid' with mixed='own' and no ranks, got "
-            f"sampling={design!r}, mixed={way!r}, ranks={ranks!r}: leave misses out"
+            f"misses = {shown(value)} is for sampling='iid' with mixed='own' and no ranks, got "
+            f"sampling={design!r}, mixed={way!r}, ranks={shown(ranks)}: leave misses out"
         )
     return count("misses", value)
 
@@ -78,7 +99,7 @@ def misses(value: Any, design: Sampling, way: Mixed, ranks: Any) -> int:
 def own_ranks(ranks: Any) -> None:
     """A pair of the caller's own is a Ranks of two whole numbers."""
     if not (hasattr(ranks, "point") and hasattr(ranks, "function")):
-        raise ValueError(f"ranks = {ranks!r} must be a uqno.conformal.Ranks(point, function)")
+        raise ValueError(f"ranks = {shown(ranks)} must be a uqno.conformal.Ranks(point, function)")
     count("ranks.point", ranks.point)
     count("ranks.function", ranks.function)
 
@@ -91,6 +112,20 @@ def no_ranks_beside_weights(ranks: Any) -> None:
 def some_guarantees(guarantees: tuple[Any, ...]) -> None:
     if not guarantees:
         raise ValueError("no guarantee to calibrate for: give at least one, or alpha and delta")
+
+
+def yes_or_no(name: str, value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} = {shown(value)} must be True or False")
+    return bool(value)
+
+
+def elements(name: str, values: Any, of: str) -> list[Any]:
+    """What an argument holds that must be a sequence."""
+    try:
+        return list(values)
+    except (TypeError, RuntimeError):
+        raise ValueError(f"{name} = {shown(values)} must be {of}") from None
 
 
 def uncertainty_given(uncertainty: Any) -> None:
@@ -108,12 +143,19 @@ def nothing_beside_stream(uncertainty: Any, weights: Any) -> None:
         )
 
 
-def calibration_sets(index: NDArray[np.int64]) -> None:
+def calibration_sets(splits: Any) -> NDArray[np.int64]:
+    """Whole numbers, (sets, functions)."""
+    given = real("splits", "the functions", splits)
+    with np.errstate(invalid="ignore"):
+        index = given.astype(np.int64)
+    if (index != given).any():
+        raise ValueError("splits must be whole numbers: the indices of functions, from 0")
     if index.ndim != 2 or not index.size:
         raise ValueError(
             f"splits have shape {index.shape}, expected (sets, functions): the indices of the "
             "calibration functions, one row for each set"
         )
+    return index
 
 
 def indices_of(name: str, index: NDArray[np.int64], number: int) -> None:
@@ -127,7 +169,7 @@ def sorted_scores(values: Any, n: int) -> NDArray[np.float64]:
     """The scores of a calibration from a file: n numbers ≥ 0 that rise; null stands for ∞."""
     try:
         scores = np.array([np.inf if s is None else s for s in values], dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RuntimeError, OverflowError):
         raise ValueError("scores in the calibration must be numbers") from None
     if scores.shape != (n,) or not (scores >= 0).all() or (scores[1:] < scores[:-1]).any():
         raise ValueError(
@@ -143,14 +185,16 @@ def named_arrays(values: Any) -> dict[str, NDArray[np.float64]]:
         raise ValueError(f"details = {values!r:.60} in the calibration must be an object")
     try:
         return {str(name): np.array(x, dtype=np.float64) for name, x in values.items()}
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError("details in the calibration must be arrays of numbers") from None
 
 
 def holds_weights(values: Any, shape: tuple[int, ...] | None) -> None:
-    if shape == () or (shape is None and not hasattr(values, "__iter__")):
+    if () in (shape, getattr(values, "shape", None)) or (
+        shape is None and not hasattr(values, "__iter__")
+    ):
         raise ValueError(
-            f"weights must be one number a point, got {values!r}: an array (points) for all "
+            f"weights must be one number a point, got {shown(values)}: an array (points) for all "
             "functions, or one a function"
         )
     if shape is None and hasattr(values, "__len__") and not len(values):
@@ -183,7 +227,7 @@ def real(name: str, where: str, values: Any) -> Floats:
         raise ValueError(f"{name} of {where} has masked values: leave the masked points out")
     try:
         array = np.asarray(values)
-    except (TypeError, ValueError, RuntimeError) as why:
+    except (TypeError, ValueError, RuntimeError, LookupError) as why:
         raise ValueError(f"{name} of {where} cannot be read as an array: {why}") from None
     if array.dtype.kind not in "fiub":
         raise ValueError(
@@ -196,6 +240,15 @@ def real(name: str, where: str, values: Any) -> Floats:
         )
     wanted = np.float32 if array.dtype in (np.float16, np.float32) else np.float64
     return np.asarray(array, dtype=wanted)
+
+
+def whole(name: str, where: str, values: Any) -> NDArray[np.integer[Any]]:
+    """`values` as an array of whole numbers."""
+    real(name, where, values)
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"{name} of {where} has dtype {array.dtype}, expected whole numbers")
+    return array
 
 
 def shapes(where: str, error: tuple[int, ...], uncertainty: tuple[int, ...]) -> bool:
@@ -219,6 +272,8 @@ def shapes(where: str, error: tuple[int, ...], uncertainty: tuple[int, ...]) -> 
 
 def holds_functions(name: str, values: Any, shape: tuple[int, ...] | None) -> None:
     """An array over functions and points, or something to iterate over."""
+    if getattr(values, "shape", None) == ():
+        shape = ()
     if shape is not None and len(shape) < 2:
         raise ValueError(
             f"{name} has shape {shape}, expected (functions, points): one row per function; "
@@ -231,6 +286,18 @@ def holds_functions(name: str, values: Any, shape: tuple[int, ...] | None) -> No
         )
 
 
+def triple(function: int, values: Any) -> tuple[Any, Any, Any]:
+    """(error, uncertainty, weights) of one function of a stream."""
+    try:
+        error, uncertainty, weights = values
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"function {function} of the stream is {shown(values)}, expected a tuple (error, "
+            "uncertainty, weights); weights may be None"
+        ) from None
+    return error, uncertainty, weights
+
+
 def ends_together(name: str, function: int, missing: bool) -> None:
     """Error, uncertainty and weights end at the same function."""
     if missing:
@@ -241,6 +308,8 @@ def ends_together(name: str, function: int, missing: bool) -> None:
 
 
 def point_rank(ranks: NDArray[np.int64], points: int, where: str) -> None:
+    if ranks.dtype.kind not in "iu" or not ranks.size:
+        raise ValueError(f"point rank {shown(ranks)} must be a whole number, or several")
     if ranks.min() < 1 or ranks.max() > points:
         raise ValueError(
             f"point rank {ranks} must lie in 1 … {points}, the number of points of {where}"
@@ -249,9 +318,9 @@ def point_rank(ranks: NDArray[np.int64], points: int, where: str) -> None:
 
 def scale(value: Any) -> NDArray[np.float64]:
     """One scale, or one for each function, (n,)."""
-    scales = np.asarray(value, dtype=np.float64)
+    scales = np.asarray(real("scale", "the functions", value), dtype=np.float64)
     if scales.ndim > 1 or not (scales >= 0).all():
-        raise ValueError(f"scale = {value!r} must be a number ≥ 0, or one for each function")
+        raise ValueError(f"scale = {shown(value)} must be a number ≥ 0, or one for each function")
     return scales
 
 

@@ -255,7 +255,8 @@ def profile(
     E = np.asarray(uncertainty, dtype=np.float64).ravel()
     e = np.abs(np.asarray(error, dtype=np.float64))
     e = np.linalg.norm(e.reshape(E.size, -1), axis=1) if e.size > E.size else e.ravel()
-    k = np.asarray(ranks, dtype=np.int64)
+    given = checks.elements("ranks", ranks, "whole numbers")
+    k = checks.whole("ranks", "the function", given).astype(np.int64)
     if k.size == 0 or k[0] != 1 or k[-1] != r.size or (np.diff(k) <= 0).any():
         raise ValueError(
             f"ranks must rise from 1 to {r.size}, the points: take profile_ranks({r.size})"

@@ -94,13 +94,17 @@ def function_rank_iid(k: int, n: int, m: int, request: Request) -> int | None:
     slack = Fraction(relative_slack(m))
     if confidence is not None:
         return function_rank(n, level * (1 - slack), confidence)
-    # The float level may sit on the wrong side of an integer: try the larger number of allowed
-    # misses first, and ask the exact tail: ℓ ≤ (n + 1) δ (1 − β)  ⇔  β ≤ 1 − ℓ / ((n + 1) δ).
-    most = floor((n + 1) * level * (1 + slack))
+    # The float level may sit on the wrong side of an integer: between the numbers of misses that it
+    # surely allows and surely forbids, ask the exact tail: ℓ ≤ (n + 1) δ (1 − β)  ⇔
+    # β ≤ 1 − ℓ / ((n + 1) δ), which holds up to some ℓ.
     sure = floor((n + 1) * level * (1 - slack))
-    for misses in range(most, sure, -1):
+    forbidden = floor((n + 1) * level * (1 + slack)) + 1
+    while forbidden - sure > 1:
+        misses = (sure + forbidden) // 2
         if tail_at_most(k, m, 1 - alpha, 1 - misses / ((n + 1) * delta)):
-            return n + 1 - misses
+            sure = misses
+        else:
+            forbidden = misses
     return n + 1 - sure if sure >= 1 else None
 
 
@@ -368,12 +372,23 @@ def tightest(pairs: Sequence[Ranks], points: int, training: Iterable[Any], n: in
     pairs: from `frontier`; training: one array of ratios a function; n: calibration functions.
     Never pass calibration or test functions: the choice must not depend on them.
     """
+    pairs = checks.elements("pairs", pairs, "pairs from uqno.conformal.frontier")
     if not pairs:
         raise ValueError("no pairs to choose from: the frontier is empty, see uqno.plan")
-    levels = np.array([p.point for p in pairs]) / points
-    scores = np.array([np.quantile(np.ravel(r), levels, method="inverted_cdf") for r in training])
-    checks.functions(len(scores))
-    checks.finite_error("the training ratios", scores)
+    for pair in pairs:
+        checks.own_ranks(pair)
+    m, n = checks.count("points", points), checks.count("n", n)
+    levels = np.array([p.point for p in pairs]) / m
     place = np.array([p.function for p in pairs]) / (n + 1)
+    if levels.max() > 1 or place.max() > 1:
+        raise ValueError(f"the pairs are of more than {m} points or {n} functions: give theirs")
+    each = checks.elements("training", training, "one array of ratios for each function")
+    ratios = [checks.real("training", f"function {i}", r).ravel() for i, r in enumerate(each)]
+    checks.functions(len(ratios))
+    for i, r in enumerate(ratios):
+        checks.shapes(f"training function {i}", r.shape, r.shape)
+        checks.finite_error("the training ratios", r)
+    scores = np.array([np.quantile(r, levels, method="inverted_cdf") for r in ratios])
     expected = [np.quantile(s, x) for s, x in zip(scores.T, place, strict=True)]
-    return pairs[int(np.argmin(expected))]
+    best: Ranks = pairs[int(np.argmin(expected))]
+    return best

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from uqno.conformal import checks
+from uqno.conformal.circumstances import Circumstances
 from uqno.conformal.guarantees.contract import Guarantee, guarantee_of
 from uqno.conformal.ranks import Ranks
 from uqno.conformal.scores import coverage
@@ -47,11 +49,13 @@ class Calibration:
     """When it was made, in UTC."""
     model: str = field(default="", compare=False)
     """The digest of the model whose functions these were; empty for arrays."""
+    circumstances: Circumstances = field(default_factory=Circumstances, compare=False)
+    """What is to be said beside the rule: repeated functions, calibrations before this one."""
 
     @property
     def guarantee(self) -> str:
         """What is promised and what is not, to quote."""
-        return self.rule.sentence(self)
+        return self.rule.sentence(self) + self.circumstances.sentence(self.functions)
 
     @property
     def promise(self) -> str:
@@ -61,7 +65,8 @@ class Calibration:
     @property
     def levels(self) -> dict[str, Any]:
         """What was asked for, by name: alpha, delta, sampling, …; without what was left out."""
-        return {name: x for name, x in self.rule.settings.items() if x is not None}
+        asked = {name: x for name, x in self.rule.settings.items() if x is not None}
+        return asked if self.circumstances.repeated is None else {**asked, "repeated": "allow"}
 
     @property
     def alpha(self) -> float | None:
@@ -111,6 +116,8 @@ class Calibration:
         }
         if self.model:
             content["model"] = self.model
+        if told := self.circumstances.to_json():
+            content["circumstances"] = told
         return json.dumps(content, indent=2)
 
     @classmethod
@@ -124,11 +131,16 @@ class Calibration:
         return _checked_content(_parsed(text), scores)
 
 
+def checksum(content: Mapping[str, Any]) -> str:
+    """Of what JSON holds, whatever its order and spaces; it stops damage, not forgery."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
 # --- reading JSON ---------------------------------------------------------------------------------
 
 _FIELDS: Final = {
     "scale", "guarantee", "ranks", "functions", "points", "points_max", "weighted", "created",
-    "scores", "details", "model",
+    "scores", "details", "model", "circumstances",
 }  # fmt: skip
 
 
@@ -145,8 +157,15 @@ def _parsed(text: str) -> dict[str, Any]:
             f"the calibration has format version {version!r}, this uqno reads {VERSION}: "
             "use the uqno that wrote it, or a newer one"
         )
+    stored = content.pop("checksum", None)
+    if stored is not None and stored != checksum(content):
+        raise ValueError(
+            "the calibration is damaged, it does not have the checksum it was written with: take "
+            "it from where it was saved, or calibrate again"
+        )
     fields = {name: value for name, value in content.items() if name not in ("format", "version")}
     fields.setdefault("model", "")
+    fields.setdefault("circumstances", {})
     if set(fields) != _FIELDS:
         missing, unknown = sorted(_FIELDS - set(fields)), sorted(set(fields) - _FIELDS)
         raise ValueError(f"not a whole calibration: missing {missing}, unknown {unknown}")
@@ -182,6 +201,7 @@ def _checked_content(content: dict[str, Any], scores: Reals | None) -> Calibrati
         details=checks.named_arrays(content["details"]),
         created=content["created"],
         model=content["model"],
+        circumstances=Circumstances.from_json(content["circumstances"]),
     )
     calibration.rule.check(calibration)
     return calibration

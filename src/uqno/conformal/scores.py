@@ -119,7 +119,8 @@ class Block:
                 return np.divide(error, uncertainty, dtype=np.float64)
         except FloatingPointError:  # some uncertainty is zero
             out = np.full(uncertainty.shape, np.inf)
-            np.divide(error, uncertainty, out=out, where=uncertainty > 0, dtype=np.float64)
+            with np.errstate(over="ignore"):
+                np.divide(error, uncertainty, out=out, where=uncertainty > 0, dtype=np.float64)
             out[(uncertainty == 0) & (error == 0)] = 0
             return out
 

@@ -145,7 +145,8 @@ class FunctionStream:
     sizes: tuple[int, ...] | None = None
 
     def __init__(self, functions: Iterable[tuple[Any, Any, Any]], weighted: bool = False) -> None:
-        self.functions, self.weighted = functions, weighted
+        checks.holds_functions("functions", functions, None)
+        self.functions, self.weighted = functions, checks.yes_or_no("weighted", weighted)
 
     def chunks(self) -> Iterator[Chunk]:
         """The functions in order, each once; nothing is kept of a function that has passed by."""
@@ -199,9 +200,10 @@ def _length(values: Any) -> int | None:
     return len(values) if hasattr(values, "__len__") else None
 
 
-def _one_by_one(triples: Iterator[tuple[Any, Any, Any]], weighted: bool) -> Iterator[Chunk]:
-    for i, (e, E, w) in enumerate(triples):
+def _one_by_one(triples: Iterator[Any], weighted: bool) -> Iterator[Chunk]:
+    for i, one in enumerate(triples):
         where = f"function {i}"
+        e, E, w = checks.triple(i, one)
         uncertainty, error = checks.real("uncertainty", where, E), checks.real("error", where, e)
         own = (w,) if weighted else None
         yield _chunk(i, error[np.newaxis], uncertainty[np.newaxis], own)

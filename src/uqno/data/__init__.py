@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from uqno.data.finer import moments as moments
     from uqno.data.inspection import inspect as inspect
     from uqno.data.opening import open as open
     from uqno.data.readers.fno_release import read_fno_release as read_fno_release
@@ -30,6 +31,7 @@ _HOME = {
     "SurfaceSamples": "surfaces",
     "as_samples": "sources",
     "inspect": "inspection",
+    "moments": "finer",
     "open": "opening",
     "read_fno_release": "readers.fno_release",
     "read_neuraloperator": "readers.neuraloperator",

@@ -14,12 +14,16 @@ from typing import IO, Any
 
 import numpy as np
 
+from uqno.data.containers import open_netcdf, open_zarr_dataset
+from uqno.memory import check_memory, in_words
+from uqno.numpy_files import members_of, open_member
 from uqno.types import Array
 
 # About as many bytes are read at once, or one chunk of a file whose chunks are larger.
 SLAB_BYTES = 2**24
 # A Fortran-ordered array up to this size is read whole.
 LARGEST_FORTRAN = 2**28
+REMEDY = "store functions at fewer points, or in smaller chunks"
 
 
 class Rows:
@@ -63,7 +67,10 @@ class Rows:
         end = self._first + len(self._buffer)
         if stop > end:
             slabs = -(-(stop - end) // self.slab)
-            new = self._read(end, min(len(self), end + slabs * self.slab))
+            last = min(len(self), end + slabs * self.slab)
+            size = (last - end) * self.dtype.itemsize * prod(self.shape[1:])
+            check_memory(f"{self.name}, {last - end} functions of it,", size, REMEDY)
+            new = self._read(end, last)
             rest = self._buffer[start - self._first :]
             self._buffer = np.concatenate([rest, new]) if len(rest) else new
             self._first = end - len(rest)
@@ -101,30 +108,25 @@ def open_variables(path: Path, names: Sequence[str] | None = None) -> Iterator[d
 def _npz_variables(path: Path, names: Sequence[str] | None, opened: ExitStack) -> dict[str, Rows]:
     try:
         archive = opened.enter_context(zipfile.ZipFile(path))
-        members = [m for m in archive.namelist() if m.endswith(".npy")]
+        present = members_of(archive)
     except (zipfile.BadZipFile, ValueError) as why:
         raise ValueError(f"{path} is not a whole .npz file, truncated or foreign ({why})") from None
-    present = {m.removesuffix(".npy"): m for m in members}
     wanted = present if names is None else [name for name in names if name in present]
     return {name: _npy_rows(archive, present[name], name, path, opened) for name in wanted}
 
 
 def _npy_rows(
-    archive: zipfile.ZipFile, member: str, name: str, path: Path, opened: ExitStack
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str, path: Path, opened: ExitStack
 ) -> Rows:
     """Rows of one array inside the archive, decompressed as they are read."""
     try:
-        stream = opened.enter_context(archive.open(member))
-        version = np.lib.format.read_magic(stream)
-        header = {
-            (1, 0): np.lib.format.read_array_header_1_0,
-            (2, 0): np.lib.format.read_array_header_2_0,
-        }[version]
-        shape, fortran, dtype = header(stream)
+        stream, head = open_member(archive, member, f"{path}: {name}")
+        opened.enter_context(stream)
+    except ValueError:
+        raise
     except Exception as why:  # a damaged archive fails in many ways
         raise _unreadable(path, name, why) from None
-    if dtype.hasobject:
-        raise ValueError(f"{path}: {name} holds Python objects, expected numbers")
+    shape, dtype = head.shape, head.dtype
     row_bytes = dtype.itemsize * prod(shape[1:])
 
     def read(start: int, stop: int) -> Array:
@@ -137,7 +139,7 @@ def _npy_rows(
             raise ValueError(f"{path}: {name} ends early; the file is truncated")
         return np.frombuffer(content, dtype).reshape(stop - start, *shape[1:])
 
-    if fortran and len(shape) > 1:
+    if head.fortran and len(shape) > 1:
         return _fortran_rows(name, shape, dtype, path, stream)
     return Rows(name, shape, dtype, SLAB_BYTES // max(1, row_bytes), read)
 
@@ -149,7 +151,7 @@ def _fortran_rows(
     size = dtype.itemsize * prod(shape)
     if size > LARGEST_FORTRAN:
         raise ValueError(
-            f"{path}: {name} has {size / 1e6:.0f} MB in Fortran order and cannot be streamed; save "
+            f"{path}: {name} has {in_words(size)} in Fortran order and cannot be streamed; save "
             "np.ascontiguousarray of it"
         )
     content = stream.read(size)
@@ -164,14 +166,7 @@ def _unreadable(path: Path, name: str, why: Exception) -> ValueError:
 
 
 def _dataset(path: Path) -> Any:
-    import xarray
-
-    try:
-        if path.suffix == ".zarr":
-            return xarray.open_zarr(path, chunks=None, consolidated=False)
-        return xarray.open_dataset(path, chunks=None)
-    except Exception as why:  # each backend fails in its own way on a foreign file
-        raise ValueError(f"{path} cannot be opened: {type(why).__name__}: {why}") from None
+    return open_zarr_dataset(path) if path.suffix == ".zarr" else open_netcdf(path)
 
 
 def _dataset_variables(path: Path, names: Sequence[str] | None, dataset: Any) -> dict[str, Rows]:

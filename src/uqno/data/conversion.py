@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from uqno.data.fields import Names
+from uqno.data.fields import Names, check_names
 from uqno.types import Sample
 
 Channels = Literal["first", "last"]
@@ -49,6 +49,10 @@ class Converter:
     inputs: Names
     outputs: Names
     truth: bool
+
+    def __post_init__(self) -> None:
+        for role, names in (("inputs", self.inputs), ("outputs", self.outputs)):
+            check_names(role, names)
 
     def __call__(self, i: int, item: Any) -> Sample:
         """Function i as a sample."""
@@ -182,13 +186,15 @@ def _from_numpy(name: str, i: int, value: Any) -> Tensor:
         raise ValueError(f"field {name!r} of sample {i} has masked values: fill or leave them out")
     try:
         array = np.asarray(value)
-    except (TypeError, ValueError) as why:
+    except (TypeError, ValueError, RuntimeError, LookupError) as why:
         raise ValueError(f"field {name!r} of sample {i} is no array: {why}") from None
     if array.dtype.kind not in "fiubc":
         raise ValueError(
             f"field {name!r} of sample {i} has dtype {array.dtype}, expected real numbers"
         )
-    native = array.astype(array.dtype.newbyteorder("="), copy=False)
+    # torch knows no numbers of more than 64 bits, nor C's "long long" beside NumPy's int64.
+    kind, size = array.dtype.kind, min(array.dtype.itemsize, 16 if array.dtype.kind == "c" else 8)
+    native = array.astype(np.dtype(f"={kind}{size}"), copy=False)
     as_is = native.flags.writeable and all(step >= 0 for step in native.strides)
     return torch.from_numpy(native if as_is else native.copy())
 

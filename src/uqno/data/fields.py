@@ -12,12 +12,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from uqno.conformal import checks
 from uqno.data.labels import Coordinate, Labels
 from uqno.data.variables import Content, Variable
+from uqno.memory import check_memory
 from uqno.types import Array
 
 if TYPE_CHECKING:
@@ -66,6 +69,12 @@ class Field:
             index[self.function] = i
         if self.time is not None:
             index[self.time] = self.steps
+        sizes = (
+            len(range(*at.indices(n))) if isinstance(at, slice) else 1
+            for n, at in zip(self.variable.shape, index, strict=True)
+        )
+        what = f"one function of {self.variable.name}"
+        check_memory(what, prod(sizes) * self.variable.dtype.itemsize, "store it at fewer points")
         try:
             values = np.asarray(self.variable.values[tuple(index)])
         except Exception as why:  # a damaged chunk, whatever the store calls it
@@ -76,6 +85,15 @@ class Field:
             return values
         values = values.transpose(self.order)
         return values.reshape(-1, *values.shape[self.channels :])
+
+
+def check_names(role: str, names: Any) -> None:
+    """Refuse what is neither None, a name, nor several."""
+    several = list(names) if isinstance(names, tuple | list) else [names]
+    if names is not None and not (several and all(isinstance(one, str) for one in several)):
+        raise ValueError(
+            f"{role} = {checks.shown(names)} must be the name of a variable, or a list of names"
+        )
 
 
 def chosen(names: Names, content: Content, role: str, others: bool = False) -> tuple[str, ...]:

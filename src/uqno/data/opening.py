@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from os import PathLike
-from pathlib import Path
-
-import numpy as np
 
 from uqno.data.fields import FieldSamples, Names, select
 
@@ -21,7 +18,8 @@ from uqno.data.readers import (  # noqa: F401
     the_well,
 )
 from uqno.data.readers.contract import open_content
-from uqno.data.variables import Content
+from uqno.data.variables import Content, read_whole
+from uqno.storage import as_path
 from uqno.types import Array
 
 Paths = str | PathLike[str] | tuple[str | PathLike[str], str | PathLike[str]]
@@ -72,16 +70,16 @@ def open(
 def contents_of(path: Paths) -> tuple[Content, Content | None]:
     """What a file holds, or the file with the inputs and the one with the outputs."""
     if not isinstance(path, tuple | list):
-        return open_content(Path(path)), None
+        return open_content(as_path(path)), None
     if len(path) != 2:
         raise ValueError(f"{len(path)} files: expected one, or two (inputs, outputs)")
-    first, second = (open_content(Path(one)) for one in path)
+    first, second = (open_content(as_path(one)) for one in path)
     return first, second
 
 
 def fields_of(path: str | PathLike[str], name: str) -> dict[str, Array] | None:
     """All variables of a file in memory by name, if one of them is called so; else None."""
-    content = open_content(Path(path))
+    content = open_content(as_path(path))
     if name not in content.variables:
         return None
-    return {one: np.asarray(v.values[...]) for one, v in content.variables.items()}
+    return {one: read_whole(v.values, f"{path}: {one}") for one, v in content.variables.items()}

@@ -8,12 +8,14 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import prod
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uqno.data.checks import check_finite
+from uqno.memory import check_memory
 from uqno.types import Array, Reals
 
 if TYPE_CHECKING:
@@ -157,6 +159,9 @@ class GridSamples:
         what = f"function {where} of {source}"
         if isinstance(where, slice):
             what = f"functions {where.start} to {where.stop - 1} of {source}"
+        if isinstance(where, slice) and not isinstance(array, np.ndarray):
+            size = 4 * (where.stop - where.start) * prod(array.shape[1:])
+            check_memory(f"{name} of {what}", size, "take fewer functions")
         try:
             values = np.array(array[where], dtype=np.float32)
         except Exception as why:  # a damaged chunk, whatever the store calls it

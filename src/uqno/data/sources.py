@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from torch.utils.data import DataLoader, IterableDataset, default_collate
 
+from uqno.conformal import checks
 from uqno.data.conversion import Channels, Converter, Form, is_array
 from uqno.data.fields import FieldSamples, Names, select
 from uqno.data.variables import from_dataset
@@ -53,8 +54,8 @@ def as_samples(
     Raises:
         ValueError: what does not fit, and what to do.
     """
-    if channels not in ("first", "last"):
-        raise ValueError(f'channels = {channels!r}, expected "first" or "last"')
+    if not isinstance(channels, str) or channels not in ("first", "last"):
+        raise ValueError(f'channels = {checks.shown(channels)}, expected "first" or "last"')
     convert = Converter(form, channels, inputs, outputs, truth)
     if is_labelled(data):
         content = from_dataset(data)

@@ -8,7 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from uqno.conformal import checks
+
 ROLES = ("base", "residual", "calibration", "test")
+# All of them are permuted in memory.
+MOST_FUNCTIONS = 10**8
 
 
 @dataclass(frozen=True)
@@ -55,8 +59,12 @@ class Split:
         missing = {"functions", "seed", *ROLES} - set(record)
         if missing:
             raise ValueError(f"the record of a split lacks {sorted(missing)}")
-        roles = {role: tuple(int(i) for i in record[role]) for role in ROLES}
-        return Split(int(record["functions"]), int(record["seed"]), **roles)
+        functions, seed = (checks.count(n, record[n], least=0) for n in ("functions", "seed"))
+        roles = {}
+        for role in ROLES:
+            indices = checks.elements(role, record[role], "a list of the indices of functions")
+            roles[role] = tuple(checks.count(f"an index in {role}", i, least=0) for i in indices)
+        return Split(functions, seed, **roles)
 
 
 def split_functions(
@@ -79,9 +87,11 @@ def split_functions(
     >>> sorted(split.base + split.residual + split.calibration + split.test)
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
     """
-    sizes = (base, residual, calibration, test)
-    if min(sizes) < 0:
-        raise ValueError(f"sizes must be at least 0, got {dict(zip(ROLES, sizes, strict=True))}")
+    given = zip(ROLES, (base, residual, calibration, test), strict=True)
+    sizes = tuple(checks.count(role, size, least=0) for role, size in given)
+    seed = checks.count("seed", seed, least=0)
+    if checks.count("functions", functions, least=0) > MOST_FUNCTIONS:
+        raise ValueError(f"functions = {functions} must be at most {MOST_FUNCTIONS} to be split")
     if sum(sizes) > functions:
         raise ValueError(
             f"{' + '.join(f'{size} {role}' for size, role in zip(sizes, ROLES, strict=True))} = "

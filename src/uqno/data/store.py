@@ -25,7 +25,7 @@ import fcntl
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +35,15 @@ from numpy.typing import NDArray
 from zarr.codecs import Crc32cCodec, ZstdCodec
 from zarr.storage import MemoryStore
 
+from uqno.data.containers import open_zarr_group
 from uqno.data.samples import GridSamples
+from uqno.memory import check_memory
 from uqno.storage import DamagedError, set_aside, write_bytes, write_folder
 from uqno.types import Floats, Integers
 
 FORMAT = "uqno functions"
 FORMAT_VERSION = 1
+ANEW = "copy it again, or remove it and run the generation again"
 
 
 @dataclass(frozen=True)
@@ -112,10 +115,10 @@ class FunctionStore:
         if not path.is_dir():
             raise ValueError(f"{path} is not a folder: generate the functions there first")
         try:
-            group = zarr.open_group(path, mode="r+" if os.access(path, os.W_OK) else "r")
-            attributes: dict[str, Any] = dict(group.attrs)
-        except Exception as error:
-            raise ValueError(f"{path} is not a zarr group: {error}") from error
+            group = open_zarr_group(path, "r+" if os.access(path, os.W_OK) else "r")
+        except ValueError as why:
+            raise ValueError(f"{why}; if it was a store of functions, {ANEW}") from why
+        attributes: dict[str, Any] = dict(group.attrs)
         if attributes.get("format") != FORMAT:
             raise ValueError(
                 f"{path} is a zarr group but not a store of functions: its attribute 'format' is "
@@ -128,15 +131,44 @@ class FunctionStore:
             )
         missing = {"recipe", "count", "chunk", "resolutions"} - set(attributes)
         if missing:
-            raise ValueError(f"{path} lacks the attributes {sorted(missing)}: generate it anew")
-        return FunctionStore(
+            raise ValueError(f"{path} lacks the attributes {sorted(missing)}: {ANEW}")
+        store = FunctionStore(
             path,
             group,
             recipe=attributes["recipe"],
             count=attributes["count"],
             chunk=attributes["chunk"],
-            resolutions=tuple(attributes["resolutions"]),
+            resolutions=attributes["resolutions"],
         )
+        return replace(store, resolutions=store._checked())
+
+    def _checked(self) -> tuple[int, ...]:
+        """The resolutions, once the attributes fit to the arrays beside them, and to the memory."""
+        sizes = self.resolutions
+        whole = isinstance(sizes, list | tuple) and all(
+            type(n) is int and n >= 1 for n in (self.count, self.chunk, *sizes)
+        )
+        if not whole:
+            raise ValueError(
+                f"{self.path} has count={self.count!r:.20}, chunk={self.chunk!r:.20} and "
+                f"resolutions={sizes!r:.40}: expected whole numbers of at least 1; generate it anew"
+            )
+        most = max(self.count + self.chunk, *(n * n for n in sizes))
+        check_memory(f"{self.path}", 8 * most, "store fewer functions in a file")
+        shapes: dict[str, tuple[int, ...]] = {"done": (-(-self.count // self.chunk),)}
+        for n in sizes:
+            shapes |= {f"{n}/{name}": (self.count, n, n) for name in ("inputs", "solutions")}
+        for name, shape in shapes.items():
+            try:
+                there = self._array(name).shape
+            except KeyError as error:
+                raise ValueError(f"{self.path} is cut short: it has no array {error}") from None
+            if there != shape:
+                raise ValueError(
+                    f"{self.path}: {name} has shape {there}, its attributes say {shape}: copy the "
+                    "store again or generate it anew"
+                )
+        return tuple(sizes)
 
     def _check_files(self) -> None:
         """A marked chunk whose file is gone would be read as fill values: refuse it here."""
@@ -155,8 +187,9 @@ class FunctionStore:
         mark = self.path / "done" / "c" / str(chunk)
         if not mark.exists():
             return
+        marks = self._array("done")
         try:
-            marked = bool(np.asarray(self._array("done")[chunk]) == 1)
+            marked = bool(np.asarray(marks[chunk]) == 1)
         except Exception:  # whatever zarr says of a damaged file
             marked = False
         damaged = [] if marked else [mark]
@@ -191,17 +224,21 @@ class FunctionStore:
             os.close(descriptor)
 
     def _arrays(self) -> list[zarr.Array[Any]]:
-        try:
-            return [
-                self._array(f"{resolution}/{name}")
-                for resolution in self.resolutions
-                for name in ("inputs", "solutions")
-            ]
-        except KeyError as error:
-            raise ValueError(f"{self.path} is cut short: it has no array {error}") from error
+        return [
+            self._array(f"{resolution}/{name}")
+            for resolution in self.resolutions
+            for name in ("inputs", "solutions")
+        ]
 
     def _array(self, name: str) -> zarr.Array[Any]:
-        array = self.group[name]
+        try:
+            array = self.group[name]
+        except KeyError:
+            raise ValueError(f"{self.path} is cut short: it has no array {name}: {ANEW}") from None
+        except Exception as why:  # whatever zarr says of a damaged description
+            raise DamagedError(
+                f"{self.path}: the description of {name} is damaged ({why}): {ANEW}"
+            ) from why
         if not isinstance(array, zarr.Array):
             raise ValueError(f"{self.path}: {name} is a group where an array was expected")
         return array
@@ -211,8 +248,9 @@ class FunctionStore:
 
     def done(self) -> NDArray[np.bool_]:
         """Which chunks of functions are whole: (chunks,)."""
+        marks = self._array("done")
         try:
-            return np.asarray(self._array("done")[:]).astype(bool)
+            return np.asarray(marks[:]).astype(bool)
         except Exception as why:  # whatever zarr says of a damaged file
             raise DamagedError(
                 f"{self.path}: a mark in {self.path / 'done'} is damaged ({why}): copy the store "

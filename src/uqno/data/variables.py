@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from uqno.data.labels import Coordinate
+from uqno.memory import check_memory
+from uqno.types import Array
 
 if TYPE_CHECKING:
     import xarray
@@ -110,6 +113,16 @@ def from_dataset(dataset: xarray.Dataset, source: str = "the Dataset") -> Conten
         for name, one in dataset.data_vars.items()
     }
     return Content(source, variables, coordinates, dict(dataset.attrs))
+
+
+def read_whole(values: Any, what: str) -> Array:
+    """A variable that is needed as a whole, such as a coordinate.
+
+    Raises:
+        ValueError: it declares more than the memory budget.
+    """
+    check_memory(what, np.dtype(values.dtype).itemsize * prod(values.shape))
+    return np.asarray(values[...])
 
 
 def _names(dims: Any) -> tuple[str, ...]:

@@ -21,9 +21,10 @@ from uqno.experiments.jobs import Job, Workers, cores, seconds, share_cores
 from uqno.experiments.methods import METHODS
 from uqno.experiments.profiles import write_profile
 from uqno.experiments.results import Results
-from uqno.experiments.runs import Run, ScoringNote
+from uqno.experiments.runs import WORK, Run, ScoringNote
 from uqno.experiments.workshop import Part, parts
 from uqno.operators import as_operator
+from uqno.storage import alone, remove_file
 from uqno.types import Progress, Samples
 
 
@@ -45,19 +46,28 @@ def compare(
 
     Returns:
         The record, as it is in RUN/results.json.
+
+    Raises:
+        ValueError: another process is at work in the folder.
+        ChildProcessError: the process of a job has died several times, see `jobs`.
     """
-    if run.is_done():
-        return results.read(run.results_file)
-    count = workers or cores()
+    if not run.is_done():  # a finished one is shown from a disk that cannot be written, too
+        with alone(run.folder, WORK):
+            if not run.is_done():  # by a process that was faster
+                _compare(run, preset, command, workers or cores(), progress)
+    return results.read(run.results_file)
+
+
+def _compare(run: Run, preset: str, command: str, count: int, progress: Progress) -> None:
+    """The comparison, in a folder that nobody else works in."""
     run.task.make_data(count, progress)
     with Workers(count, begin=_begin_worker, arguments=(count, extensions.modules())) as pool:
         train_all(run, pool, progress)
         score_all(run, pool, progress)
     progress("drawing conclusions", 0, 1)
     record = conclude(run, preset, command)
-    (run.folder / EXPLORER_FILE).unlink(missing_ok=True)  # it shows other results
+    remove_file(run.folder / EXPLORER_FILE)  # it shows other results
     results.write(run.results_file, record)
-    return results.read(run.results_file)
 
 
 def estimate(run: Run, workers: int | None = None) -> float | None:

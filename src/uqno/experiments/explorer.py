@@ -13,6 +13,7 @@ from typing import Final, TypedDict, cast
 
 from uqno.experiments.packing import Packed
 from uqno.experiments.scene import Domain
+from uqno.storage import DamagedError
 
 FORMAT: Final = "uqno explorer"
 VERSION: Final = 1
@@ -90,14 +91,19 @@ class Explorer(TypedDict):
 
 
 def read_explorer(path: str | Path) -> Explorer | None:
-    """What `write_explorer` wrote, None where there is none; a foreign or newer file is refused."""
+    """What `write_explorer` wrote, None where there is none.
+
+    Raises:
+        DamagedError: it is not whole JSON.
+        ValueError: it is foreign, or of a newer uqno.
+    """
     path = Path(path)
     if not path.is_file():
         return None
     try:
         content = json.loads(path.read_text(encoding="utf8"))
     except ValueError as why:
-        raise ValueError(f"{path} is not whole JSON: {why}; remove it to have it made") from None
+        raise DamagedError(f"{path} is not whole JSON: {why}; remove it to have it made") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f"{path} is not an explorer file of uqno: remove it to have it made")
     if content.get("format_version", 0) > VERSION:

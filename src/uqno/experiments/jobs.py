@@ -8,27 +8,47 @@ each result when it is there:
         for job, result in workers.completed(jobs):
             ...
 
-Processes are spawned, end with their parent, and are stopped when the `with` block is left by an
-exception (Ctrl-C among them).
+Processes are spawned and end with their parent. When the `with` block is left by an exception,
+Ctrl-C among them, they are asked to stop, which lets a training write its checkpoint, and killed if
+they take long.
+
+*A process that dies*, as when the memory of the machine is exhausted, is replaced, and its job is
+done again from the start or from its checkpoint. So jobs must be such that doing one again is no
+harm. Each process does one job at a time, so a death is that of one job and disturbs no other.
 """
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
+import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
-from concurrent.futures import ThreadPoolExecutor as ThreadPool
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from types import TracebackType
 from typing import Any, Literal
 
+from uqno import stopping
+
+log = logging.getLogger(__name__)
+
 POLL = 0.5
 """Seconds between two calls of `watch` while jobs are running."""
+ATTEMPTS = 3
+"""How often a job is begun whose process dies."""
+GRACE = 10.0
+"""Seconds that processes have to stop when they are asked to."""
 
 Kind = Literal["processes", "threads", "here"]
+Begin = tuple[Callable[..., None] | None, tuple[Any, ...]]
+"""What is called in a new process, and with which arguments."""
 
 
 @dataclass(frozen=True)
@@ -72,20 +92,17 @@ class Workers:
             raise ValueError(f"workers = {count} must be at least 1")
         self.count = 1 if kind == "here" else count
         self.kind = kind
-        self.begin = (begin, arguments)
-        self._executor: Executor | None = None
+        self.begin: Begin = (begin, arguments)
+        self._threads: ThreadPoolExecutor | None = None
+        self._processes: list[_Process] | None = None
 
     def __enter__(self) -> Workers:
         if self.kind == "threads":
-            self._executor = ThreadPool(self.count)
+            self._threads = ThreadPoolExecutor(self.count)
         elif self.kind == "processes":
-            # Spawned, not forked: a fork of a process with torch's or BLAS's threads may hang.
-            self._executor = ProcessPoolExecutor(
-                self.count,
-                mp_context=multiprocessing.get_context("spawn"),
-                initializer=_begin_process,
-                initargs=self.begin,
-            )
+            self._processes = []
+            with _blocked():  # a helper of Python's, which would die of a terminal that is closed
+                resource_tracker.ensure_running()
         return self
 
     def __exit__(
@@ -94,12 +111,13 @@ class Workers:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._executor is None:
-            return
-        if kind is not None and isinstance(self._executor, ProcessPoolExecutor):
-            for process in list((self._executor._processes or {}).values()):
-                process.terminate()  # a job could go on for minutes
-        self._executor.shutdown(wait=True, cancel_futures=True)
+        if self._threads is not None:
+            self._threads.shutdown(wait=True, cancel_futures=True)
+        if kind is not None:
+            _stop(self._processes or [])
+        for process in self._processes or []:
+            process.executor.shutdown(wait=True, cancel_futures=True)
+        self._threads = self._processes = None
 
     def completed(
         self,
@@ -120,9 +138,11 @@ class Workers:
 
         Raises:
             ValueError: what is left needs jobs that nobody does.
+            ChildProcessError: a job's process has died `ATTEMPTS` times.
         """
         wanted = jobs if callable(jobs) else lambda: jobs
         finished, running = set(done), dict[Future[Any], Job]()
+        deaths = Counter[str]()
         while True:
             busy = {job.name for job in running.values()}
             waiting = [j for j in wanted() if j.name not in finished and j.name not in busy]
@@ -140,18 +160,121 @@ class Workers:
             timeout = None if watch is None else POLL
             for future in wait(running, timeout=timeout, return_when=FIRST_COMPLETED).done:
                 job = running.pop(future)
+                dead = self._freed(future)
+                if dead is not None:
+                    deaths[job.name] += 1
+                    _report(dead, job, deaths[job.name])
+                    continue
                 result = future.result()
                 finished.add(job.name)
                 yield job, result
 
     def _submitted(self, job: Job) -> Future[Any]:
-        if self._executor is not None:
-            return self._executor.submit(job.call, *job.arguments)
+        if self._threads is not None:
+            return self._threads.submit(job.call, *job.arguments)
+        if self._processes is not None:
+            for process in [p for p in self._processes if p.future is None]:
+                with suppress(BrokenProcessPool):
+                    return process.submit(job, self.begin)
+                self._processes.remove(process)  # it died while it was idle
+            with stopping.Interrupt():  # or one could be begun that nobody knows of
+                self._processes.append(_Process())
+                return self._processes[-1].submit(job, self.begin)
         if self.kind != "here":
             raise ValueError("workers have not begun: use them in a `with` block")
         future: Future[Any] = Future()
         future.set_result(job.call(*job.arguments))
         return future
+
+    def _freed(self, future: Future[Any]) -> _Process | None:
+        """Take a job that has ended from its process, which is returned if it has died."""
+        processes = self._processes or []
+        for process in processes:
+            if process.future is future:
+                process.future = None
+                error = future.exception()
+                # An answer that cannot be read is an error with a cause.
+                if isinstance(error, BrokenProcessPool) and error.__cause__ is None:
+                    processes.remove(process)
+                    return process
+        return None
+
+
+def _report(dead: _Process, job: Job, deaths: int) -> None:
+    """Say that the process of a job has died.
+
+    Raises:
+        ChildProcessError: the job has had all its attempts.
+    """
+    how = dead.end()
+    if deaths < ATTEMPTS:
+        log.warning("%s: its process ended (%s); it is tried again", job.name, how)
+        return
+    raise ChildProcessError(
+        f"{job.name}: its process ended {deaths} times before it was done (the last time {how}): "
+        "most often the memory of the machine is exhausted; run again with fewer workers, smaller "
+        "settings or more memory, it goes on"
+    )
+
+
+class _Process:
+    """A process, and the one job at a time that it does."""
+
+    def __init__(self) -> None:
+        # Spawned, not forked: a fork of a process with torch's or BLAS's threads may hang.
+        self.executor = ProcessPoolExecutor(
+            1, mp_context=multiprocessing.get_context("spawn"), initializer=_begin_process
+        )
+        self.future: Future[Any] | None = None
+        self.process: multiprocessing.process.BaseProcess | None = None
+
+    def submit(self, job: Job, begin: Begin) -> Future[Any]:
+        """Begin a job.
+
+        Raises:
+            BrokenProcessPool: the process has died since its last one.
+        """
+        # A process that is not yet deaf to Ctrl-C would answer it with a traceback of its own.
+        with _blocked():
+            future = self.executor.submit(_do, begin, job.call, job.arguments)
+        self.future = future
+        if self.process is None:
+            self.process = next(iter((self.executor._processes or {}).values()), None)
+        return future
+
+    def end(self) -> str:
+        """Wait for the end of a process that has died; how it ended."""
+        self.executor.shutdown(wait=True)
+        code = None if self.process is None else self.process.exitcode
+        return f"by signal {-code}" if code is not None and code < 0 else f"with code {code}"
+
+
+def _stop(processes: list[_Process]) -> None:
+    """Ask processes to stop, and kill them if they take long or Ctrl-C comes again."""
+    running = [p.process for p in processes if p.process is not None]
+    with stopping.Interrupt() as interrupt:
+        for process in running:
+            process.terminate()
+        until = time.monotonic() + GRACE
+        while any(process.is_alive() for process in running):
+            if time.monotonic() > until or interrupt.requested:
+                for process in running:
+                    process.kill()
+            time.sleep(0.02)
+
+
+@contextmanager
+def _blocked() -> Iterator[None]:
+    """Hold back what a terminal sends, here for a moment and in a process begun now for ever."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    numbers = [number for number in stopping.SIGNALS if number != signal.SIGTERM]
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def cores() -> int:
@@ -174,10 +297,35 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
-def _begin_process(begin: Callable[..., None] | None, arguments: tuple[Any, ...]) -> None:
+# --- in a process ---------------------------------------------------------------------------------
+
+_has_begun = False
+
+
+def _begin_process() -> None:
+    stopping.listen_as_worker()
     _end_with_parent()
-    if begin is not None:
-        begin(*arguments)
+
+
+def _do(
+    begin: Begin,
+    call: Callable[..., Any],
+    arguments: tuple[Any, ...],
+) -> Any:
+    return stopping.do(_begin_and_call, (begin, call, arguments))
+
+
+def _begin_and_call(
+    begin: Begin,
+    call: Callable[..., Any],
+    arguments: tuple[Any, ...],
+) -> Any:
+    """An error of `begin` is one of the job: as an initializer's, nobody would be told it."""
+    global _has_begun
+    if not _has_begun and begin[0] is not None:
+        begin[0](*begin[1])
+    _has_begun = True
+    return call(*arguments)
 
 
 def _end_with_parent() -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import zipfile
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from uqno.conformal.profile import Profile
-from uqno.storage import DamagedError, write_npz
+from uqno.numpy_files import read_npz
+from uqno.storage import DamagedError, set_aside, write_npz
 
 FORMAT: Final = "uqno profile"
 VERSION: Final = 1
@@ -58,10 +60,8 @@ def read_stamped(path: str | Path, file_format: str, version: int, remedy: str) 
     if not Path(path).is_file():
         raise ValueError(f"{path} does not exist")
     try:
-        # Opened here, since NumPy leaves a damaged file open.
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
-            content = {name: arrays[name] for name in arrays.files}
-    except (OSError, ValueError, EOFError, AttributeError, zlib.error, zipfile.BadZipFile) as why:
+        content = read_npz(path)
+    except ValueError as why:
         raise DamagedError(f"{path} is not whole, truncated or foreign ({why}): {remedy}") from None
     if str(content.pop("format", None)) != file_format:
         raise ValueError(f"{path} is no file of format {file_format!r} that uqno wrote: {remedy}")
@@ -69,3 +69,16 @@ def read_stamped(path: str | Path, file_format: str, version: int, remedy: str) 
     if there != version:
         raise ValueError(f"{path} has version {there}, this uqno reads {version}: {remedy}")
     return content
+
+
+def is_archive(path: str | Path) -> bool:
+    """Whether a file is a whole .npz; one that is damaged is set aside."""
+    path = Path(path)
+    if not path.is_file():
+        return False
+    damages = (OSError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
+    with suppress(*damages), zipfile.ZipFile(path) as archive:
+        if archive.testzip() is None:
+            return True
+    set_aside(path)
+    return False

@@ -15,6 +15,7 @@ command: models and profiles from what they were made of, settings from their co
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -28,16 +29,19 @@ from uqno.conformal import plan
 from uqno.conformal.profile import Profile, concatenate, profile_ranks
 from uqno.experiments import measuring, results
 from uqno.experiments.methods import METHODS
-from uqno.experiments.profiles import read_profile
+from uqno.experiments.profiles import is_archive, read_profile
 from uqno.experiments.settings import Settings
 from uqno.experiments.task import Identity, Task, task_of, task_type
 from uqno.experiments.workshop import Workshop
 from uqno.model import UQNO
-from uqno.storage import DamagedError, read_json, set_aside, write_json
+from uqno.storage import DamagedError, alone, as_path, read_json, set_aside, write_json
 from uqno.types import Integers, Samples
+
+log = logging.getLogger(__name__)
 
 CHUNK = 50  # held-out functions that are scored in one job
 DELTAS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3)
+WORK = "a run"  # that a folder is locked for
 # Settings that change no trained model: one folder may serve several of them.
 AFTER_TRAINING = ("methods", "ablation", "alphas", "curve_alphas", "delta", "splits")
 
@@ -114,7 +118,7 @@ class Run:
         return self.folder / "settings.copy.json"
 
     def is_done(self) -> bool:
-        """Whether the folder has the results of these very settings."""
+        """Whether the folder has the results of these very settings, and their scores."""
         file = self.results_file
         if not file.is_file():
             return False
@@ -123,7 +127,8 @@ class Run:
         except DamagedError:
             set_aside(file)
             return False
-        return results.read(file)["settings"] == self.settings.record()
+        same = results.read(file)["settings"] == self.settings.record()
+        return same and is_archive(self.scores_file)
 
     def model(self, name: str) -> UQNO:
         """The trained model of a method, read from its folder."""
@@ -190,25 +195,32 @@ def begin(settings: Settings, folder: str | Path, data: str | Path | None = None
     """The run of these settings in a folder, which is claimed for what they train.
 
     Raises:
-        ValueError: something else was trained in the folder, or no band could be calibrated.
+        ValueError: something else was trained in the folder, another process is claiming it, or no
+            band could be calibrated.
     """
     run = Run(settings, Path(folder), None if data is None else Path(data))
     identity = run.task.identity()
     started = _started(run)
-    if started is not None:
-        _refuse_other(run, started, identity)
-        return run
-    _refuse_infeasible(run)
+    if started is None:
+        _refuse_infeasible(run)
+        with alone(run.folder, WORK):
+            started = _started(run) or _claimed(run, identity)
+    _refuse_other(run, started, identity)
+    return run
+
+
+def _claimed(run: Run, identity: Identity | None) -> dict[str, Any]:
+    """Claim a folder, for good: what is written there says what is trained in it."""
     content = {
-        "task": settings.task,
-        "settings": settings.record(),
+        "task": run.settings.task,
+        "settings": run.settings.record(),
         "started": now(),
         "split": run.task.split().record(),
         "data": identity,
     }
     write_json(run.settings_file, content)
     write_json(run.settings_copy, content)
-    return run
+    return read_json(run.settings_file, f"remove {run.folder} or choose another")
 
 
 def _started(run: Run) -> dict[str, Any] | None:
@@ -277,7 +289,7 @@ def reopen(folder: str | Path, data: str | Path | None = None) -> Run | None:
 
     Args:
         folder: of the run.
-        data: where its functions are, if not where they were when it was run.
+        data: where its functions are, if neither in its folder nor in the task's own place.
 
     Returns:
         The run; None where its models, its functions or its task are gone.
@@ -292,7 +304,7 @@ def reopen(folder: str | Path, data: str | Path | None = None) -> Run | None:
     source = data
     if data is None:
         started = read_json(folder / "settings.json", f"remove {folder}, and run again")
-        source = (started.get("data") or {}).get("source")
+        source = _inside(folder, started)
     try:
         settings = task_type(record["task"]).settings_type.from_record(record["settings"])
         run = begin(settings, folder, source)
@@ -306,6 +318,25 @@ def reopen(folder: str | Path, data: str | Path | None = None) -> Run | None:
     files = [run.folder / "models" / name / "model.json" for name in settings.methods]
     files += [run.chunk_file(name, c) for name in settings.methods for c in run.chunks()]
     return run if there and all(file.exists() for file in files) else None
+
+
+def _inside(folder: Path, started: Mapping[str, Any]) -> Path | None:
+    """Where the functions of a run lie, if in its folder; None for the task's own place.
+
+    A run may come from anyone, so that no other path in its files is followed.
+    """
+    data = started.get("data")
+    source = data.get("source") if isinstance(data, Mapping) else None
+    if not isinstance(source, str) or not source:
+        return None
+    try:
+        path = (folder / as_path(source)).resolve()
+        if path.is_relative_to(folder.resolve()):
+            return path
+    except (ValueError, OSError):
+        pass
+    log.warning("%s is a run on %.200s: give --data to look at its functions", folder, source)
+    return None
 
 
 def now() -> str:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
+
+from uqno.conformal.checks import shown
 
 PUBLISHED_METHODS = (
     "uqno",
@@ -28,6 +30,10 @@ ALL_METHODS = PUBLISHED_METHODS + tuple(f"{name}-aided" for name in PUBLISHED_ME
 with the symmetries and extra inputs of `uqno`."""
 FEWER_METHODS = ("uqno", "uqno-paper", "mc-dropout", "laplace", "nppc", "constant")
 """For comparisons that shall not take long: the paper's, and a constant uncertainty."""
+
+
+KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+MOST = 10**18  # of any number in settings
 
 
 def bounded(
@@ -92,9 +98,11 @@ class Settings:
     ablation: bool = False
 
     def __post_init__(self) -> None:
+        kinds = get_type_hints(type(self))
         for one in fields(self):
             value = getattr(self, one.name)
             value = tuple(value) if isinstance(value, list) else value
+            _check_kind(one.name, value, kinds[one.name])
             object.__setattr__(self, one.name, value)  # frozen for everyone else
             _check_bounds(one, value)
         _check_methods(self.methods)
@@ -197,6 +205,28 @@ def _check_methods(names: Iterable[str]) -> None:
             raise ValueError(f"methods {unknown} are not known: choose from {', '.join(METHODS)}")
 
 
+def _check_kind(name: str, value: Any, kind: Any) -> None:
+    """Refuse a value of another kind than the field is declared with."""
+    if get_origin(kind) is tuple:
+        each, kind = value if isinstance(value, tuple) else (value,), get_args(kind)[0]
+        fits = isinstance(value, tuple) and all(_is_of(one, kind) for one in each)
+        expected = f"values joined by commas, {KINDS.get(kind, 'a value')} each"
+    else:
+        fits, expected = _is_of(value, kind), KINDS.get(kind, "a value")
+    if not fits:
+        raise ValueError(f"{name} = {shown(value)} is of another kind: expected {expected}")
+
+
+def _is_of(value: Any, kind: Any) -> bool:
+    if kind is bool or isinstance(value, bool):
+        return kind is bool and isinstance(value, bool)
+    if kind is float:
+        return isinstance(value, int | float) and abs(value) < MOST
+    if kind is int:
+        return isinstance(value, int) and abs(value) < MOST
+    return isinstance(value, kind) if isinstance(kind, type) else True
+
+
 def _check_bounds(one: Field[Any], value: Any) -> None:
     name, bounds = one.name, one.metadata
     for number in _numbers(value):
@@ -218,6 +248,5 @@ def _parsed(key: str, text: str, like: Any) -> Any:
             return tuple(kind(part.strip()) for part in text.split(",") if part.strip())
         return type(like)(text)
     except (ValueError, KeyError):
-        kinds = {bool: "true or false", tuple: "values joined by commas", int: "a whole number"}
-        expected = kinds.get(type(like), "a number")
+        expected = KINDS.get(type(like), "values joined by commas")
         raise ValueError(f"--set {key}={text}: expected {expected}, such as {like}") from None

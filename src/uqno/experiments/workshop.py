@@ -228,9 +228,9 @@ def train_seconds(folder: Path, name: str, settings: Settings) -> float:
 
 
 def _log(folder: Path) -> list[dict[str, str]]:
-    """The rows of a fit's log, one an epoch."""
+    """The whole rows of a fit's log, one an epoch; what a disk damaged is none."""
     file = folder / "log.csv"
     if not file.is_file():
         return []
-    with file.open(encoding="utf8", newline="") as opened:
-        return list(csv.DictReader(opened))
+    whole, _, _ = file.read_text(encoding="utf8", errors="replace").rpartition("\n")
+    return [row for row in csv.DictReader(whole.splitlines()) if row.get("seconds")]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqno.geometry.surface import Surface
+from uqno.numpy_files import read_npy
 from uqno.storage import write_npy
 
 
@@ -35,7 +36,7 @@ def cached(
         digest.update(np.ascontiguousarray(part).tobytes())
     file = folder / f"{digest.hexdigest()[:24]}.npy"
     try:
-        stored: NDArray[np.float32] = np.load(file, allow_pickle=False)
+        stored: NDArray[np.float32] = read_npy(file)
         if stored.shape == shape and stored.dtype == np.float32:
             return stored
     except (OSError, ValueError, EOFError):  # absent or damaged

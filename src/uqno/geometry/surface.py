@@ -5,6 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
+from uqno.conformal import checks
 from uqno.types import Integers, Reals
 
 
@@ -19,6 +20,23 @@ class Surface:
 
     points: Reals
     triangles: Integers
+
+    def __post_init__(self) -> None:
+        points = checks.real("points", "the surface", self.points)
+        triangles = checks.whole("triangles", "the surface", self.triangles)
+        if points.ndim != 2 or points.shape[1] != 3:
+            raise ValueError(f"points of a surface have shape {points.shape}, expected (n, 3)")
+        if triangles.ndim != 2 or triangles.shape[1] != 3:
+            raise ValueError(
+                f"triangles of a surface have shape {triangles.shape}, expected (t, 3)"
+            )
+        if triangles.size and not 0 <= triangles.min() <= triangles.max() < len(points):
+            raise ValueError(
+                f"triangles name points {triangles.min()} … {triangles.max()}, expected 0 … "
+                f"{len(points) - 1}: count from 0"
+            )
+        object.__setattr__(self, "points", points)  # frozen for everyone else
+        object.__setattr__(self, "triangles", triangles)
 
     @cached_property
     def area_vectors(self) -> Reals:

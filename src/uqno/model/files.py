@@ -3,6 +3,7 @@
 model.json                 what the model is
 base.safetensors           weights of the base; base-2, base-3, … of other members
 uncertainty.safetensors    weights of the uncertainty
+seen.safetensors           a short description of every function that it was trained on
 probe.safetensors          two functions and the answers to them, for models with code of the user
 memory.safetensors         where training and calibration inputs lie, how training residuals vary
 calibration-1.json, …      a calibration each, and beside it its scores where they are many
@@ -19,7 +20,7 @@ import copy
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,10 @@ from torch import Tensor
 
 from uqno.conformal import Calibration
 from uqno.data.calibrations import read_calibration, write_calibration
+from uqno.model.history import Past, history_of
 from uqno.model.memory import Memory
+from uqno.model.rehearsal import check_sizes
+from uqno.model.seen import Seen
 from uqno.model.tie import Probe
 from uqno.operators import OPERATORS, Operator
 from uqno.operators.symmetry import Symmetry, by_name
@@ -46,6 +50,7 @@ FORMAT = "uqno.model"
 VERSION = 2
 SUMS = "SHA256SUMS"
 PROBE = "probe.safetensors"
+SEEN = "seen.safetensors"
 MEMORY = "memory.safetensors"
 # How often a model is read again that another process is replacing meanwhile.
 ATTEMPTS = 5
@@ -61,11 +66,13 @@ class ModelParts:
         uncertainty: the fitted estimator of E.
         symmetries: of the problem.
         calibrations: in the order in which they were made.
-        seen: the fingerprints of the training functions.
+        seen: the training functions, by their fingerprints and descriptions.
         dimensions: of the grids that it was fitted on; None for geometries.
         features: how many callables E sees the answers of; they are not saved.
         deviation: whether E sees the deviation over symmetries and members.
         surfaces: whether the geometries had the signed distance of a surface.
+        probe: answers by which code of the user's is known again.
+        history: every calibration so far, those before the last fit too.
         probe: answers at calibration; memory: what is kept of training and calibration inputs.
     """
 
@@ -74,13 +81,14 @@ class ModelParts:
     uncertainty: Uncertainty
     symmetries: tuple[Symmetry, ...]
     calibrations: tuple[Calibration, ...]
-    seen: frozenset[str]
+    seen: Seen
     dimensions: int | None
     features: int
     deviation: bool
     surfaces: bool
     probe: Probe | None = None
-    memory: Memory | None = None
+    history: tuple[Past, ...] = ()
+    memory: Memory = field(default_factory=Memory)
 
 
 def save(folder: Path, saved: ModelParts) -> None:
@@ -123,8 +131,8 @@ def _write(folder: Path, saved: ModelParts) -> None:
         write_checkpoint(folder / f"{name}.safetensors", Checkpoint(state, {"part": name}))
     if saved.probe is not None:
         saved.probe.write(folder / PROBE)
-    if saved.memory is not None:
-        saved.memory.write(folder / MEMORY)
+    saved.seen.write(folder / SEEN)
+    saved.memory.write(folder / MEMORY)
     for k, calibration in enumerate(saved.calibrations):
         write_calibration(folder / _calibration(k), calibration)
     content = {
@@ -139,7 +147,8 @@ def _write(folder: Path, saved: ModelParts) -> None:
         "dimensions": saved.dimensions,
         "surfaces": saved.surfaces,
         "calibrations": len(saved.calibrations),
-        "seen": sorted(saved.seen),
+        "seen": sorted(saved.seen.functions),
+        "history": [past.to_json() for past in saved.history],
     }
     write_json(folder / "model.json", content, indent=1)
     write_text(
@@ -157,8 +166,8 @@ def _read_back(folder: Path, saved: ModelParts) -> None:
         _tensors(folder, name)
     if saved.probe is not None:
         Probe.read(folder / PROBE)
-    if saved.memory is not None:
-        Memory.read(folder / MEMORY)
+    Seen.read(folder / SEEN, content["seen"])
+    Memory.read(folder / MEMORY)
     read = tuple(_read_calibration(folder, k) for k in range(content["calibrations"]))
     if read != saved.calibrations:
         raise ValueError(
@@ -244,16 +253,16 @@ def _rebuilt(
     uncertainty: Uncertainty | None,
     symmetries: Sequence[Symmetry] | None,
 ) -> ModelParts:
-    base = _base(folder, content["base"], module)
-    estimator = (
-        uncertainty if uncertainty is not None else _uncertainty(folder, content["uncertainty"])
-    )
-    base.load_state_dict(_tensors(folder, "base"))
+    weights, state = _tensors(folder, "base"), _tensors(folder, "uncertainty")
+    base = _base(folder, content["base"], module, weights)
+    estimator = uncertainty
+    if estimator is None:
+        estimator = _uncertainty(folder, content["uncertainty"], base, state)
+    base.load_state_dict(weights)
     others = []
     for k in range(content["others"]):
         others.append(copy.deepcopy(base))
         others[k].load_state_dict(_tensors(folder, _other(k)))
-    state = _tensors(folder, "uncertainty")
     estimator.restore(base, content["uncertainty"], state)
     names = content["symmetries"]
     chosen = by_name(names, base.latent) if symmetries is None else tuple(symmetries)
@@ -267,13 +276,14 @@ def _rebuilt(
         estimator.eval(),
         chosen,
         tuple(_read_calibration(folder, k) for k in range(content["calibrations"])),
-        frozenset(content["seen"]),
+        Seen.read(folder / SEEN, content["seen"]),
         content["dimensions"],
         content["features"],
         content["deviation"],
         content["surfaces"],
         Probe.read(folder / PROBE) if (folder / PROBE).is_file() else None,
-        Memory.read(folder / MEMORY) if (folder / MEMORY).is_file() else None,
+        history_of(content.get("history", [])),
+        Memory.read(folder / MEMORY) if (folder / MEMORY).is_file() else Memory(),
     )
 
 
@@ -340,7 +350,12 @@ def _check_sums(folder: Path, sums: Mapping[str, str]) -> None:
         raise DamagedError(f"{folder / foreign[0]} is foreign: it has no checksum")
 
 
-def _base(folder: Path, saved: Mapping[str, Any], module: Callable[..., Tensor] | None) -> Operator:
+def _base(
+    folder: Path,
+    saved: Mapping[str, Any],
+    module: Callable[..., Tensor] | None,
+    tensors: Mapping[str, Tensor],
+) -> Operator:
     if isinstance(module, Operator):
         return module
     if module is None and (saved["config"] is None or saved["class"] not in OPERATORS):
@@ -349,15 +364,35 @@ def _base(folder: Path, saved: Mapping[str, Any], module: Callable[..., Tensor] 
             f"registered: import {saved['defined_in']} first if it is a NeuralOperator, else pass "
             f"an instance of it with UQNO.load(folder, base={saved['class']}(...))"
         )
+    if module is None:
+        foreign = _is_foreign(OPERATORS[saved["class"]])
+        what = f"{folder / 'model.json'}: the base"
+        check_sizes(lambda _: Operator.rebuilt(saved), tensors, what, foreign)
     return Operator.rebuilt(saved, module)
 
 
-def _uncertainty(folder: Path, saved: Mapping[str, Any]) -> Uncertainty:
+def _is_foreign(kind: type) -> bool:
+    """Whether a class is the user's own."""
+    return not kind.__module__.startswith("uqno.")
+
+
+def _uncertainty(
+    folder: Path, saved: Mapping[str, Any], base: Operator, tensors: Mapping[str, Tensor]
+) -> Uncertainty:
     if saved["name"] not in ESTIMATORS:
         raise ValueError(
             f"the uncertainty of {folder} is {saved['name']!r}: pass it with uncertainty="
         )
-    return ESTIMATORS[saved["name"]](**saved["config"])
+    kind = ESTIMATORS[saved["name"]]
+
+    def restored(shapes: Mapping[str, Tensor]) -> Uncertainty:
+        estimator = kind(**saved["config"])
+        estimator.restore(base, saved, shapes)
+        return estimator
+
+    foreign = _is_foreign(kind) or _is_foreign(type(base.module))
+    check_sizes(restored, tensors, f"{folder / 'model.json'}: the uncertainty", foreign)
+    return kind(**saved["config"])
 
 
 def _tensors(folder: Path, name: str) -> Mapping[str, Tensor]:

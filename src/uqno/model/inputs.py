@@ -78,6 +78,7 @@ def batches(
     Yields:
         The samples of a batch, and their fields with a leading batch axis.
     """
+    size = checks.count("batch_size", size)
     held: list[Sample] = []
     for sample in each(data):
         if held and (len(held) == size or sample["u"].shape != held[0]["u"].shape):
@@ -119,6 +120,13 @@ def as_batch(
             inputs = {**inputs, "a": inputs["a"][None]}
         if "a" not in a or inputs["a"].ndim == _of_grids(dimensions) + 1:
             return base.batch([inputs]), True
+        leading = {tuple(field.shape[:1]) for field in inputs.values()}
+        if len(leading) != 1 or () in leading:
+            sizes = {name: tuple(field.shape) for name, field in inputs.items()}
+            raise ValueError(
+                f"the fields of several functions have the shapes {sizes}: expected one leading "
+                "axis of functions in all of them"
+            )
         return {name: field.to(base.operator.device) for name, field in inputs.items()}, False
     if isinstance(a, Tensor) and a.is_complex():
         a = a.numpy(force=True)  # to be refused like an array

@@ -15,7 +15,7 @@ from uqno.data.conversion import Form
 from uqno.data.fields import FieldSamples, Names, select
 from uqno.data.labels import Labels
 from uqno.data.sources import as_stream, each, is_file, is_labelled
-from uqno.data.variables import from_dataset
+from uqno.data.variables import from_dataset, read_whole
 from uqno.operators import Operator
 from uqno.types import Array, Sample
 
@@ -110,7 +110,7 @@ def _values(functions: FieldSamples) -> Array:
     if functions.labels is None and len(functions.inputs) == 1:
         only = functions.inputs[0]
         if only.time is None:
-            return np.asarray(only.variable.values[...])
+            return read_whole(only.variable.values, only.variable.name)
     if functions.single:
         return functions.read(0)["a"]
     return np.stack([functions.read(i)["a"] for i in range(len(functions))])

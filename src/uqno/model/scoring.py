@@ -8,8 +8,8 @@ from typing import NamedTuple
 import torch
 
 from uqno.conformal import Calibration, checks
-from uqno.conformal.guarantees import Fraction, Guarantee
-from uqno.model.inputs import batches, fingerprint
+from uqno.conformal.guarantees import Fraction, Guarantee, require_guarantee
+from uqno.model.inputs import batches
 from uqno.operators.padding import unpadded
 from uqno.training import pointwise_error
 from uqno.types import Array, Sample, Samples, Share
@@ -63,6 +63,7 @@ def predicted_in_parts(
         where: fields that belong to all of them, such as queries.
         size: how many functions are predicted together.
     """
+    size = checks.count("batch_size", size)
     count = len(next(iter(fields.values())))
     parts = [
         predicted(base, uncertainty, {**{n: f[i : i + size] for n, f in fields.items()}, **where})
@@ -110,36 +111,6 @@ def scored(
             yield Scored(sample, e.flatten().numpy(), E.flatten().numpy(), weights)
 
 
-def unless_seen(
-    functions: Iterable[Scored], seen: frozenset[str]
-) -> Iterator[tuple[Array, Array, Array | None]]:
-    """(error, uncertainty, weights) of each function.
-
-    Args:
-        functions: what `scored` yields.
-        seen: the fingerprints of the functions that were trained on.
-        number: how many functions there are, for the message.
-
-    Yields:
-        Arrays (points,), and None for the weights where there are none.
-
-    Raises:
-        ValueError: at the end, if some functions were used in training; it names them.
-    """
-    leaked, number = [], 0
-    for i, one in enumerate(functions):
-        number = i + 1
-        if fingerprint(one.sample) in seen:
-            leaked.append(i)
-        yield one.error, one.uncertainty, one.weights
-    if leaked:
-        raise ValueError(
-            f"{len(leaked)} of {number} calibration functions were used in training "
-            f"(indices {leaked[:10]}{' …' if len(leaked) > 10 else ''}): the guarantee needs "
-            "functions that the model has not seen; leave these out"
-        )
-
-
 def unless_tied(
     functions: Iterable[Scored], base: Base, uncertainty: Uncertainty
 ) -> Iterator[Scored]:
@@ -177,8 +148,10 @@ def guarantees_of(
     Raises:
         ValueError: the numbers of values differ, or a value is out of its bounds.
     """
-    alphas = list(alpha) if isinstance(alpha, Iterable) else [alpha]
-    deltas = list(delta) if isinstance(delta, Iterable) else [delta]
+    alphas, deltas = (
+        checks.elements(name, x, "one level, or several") if isinstance(x, Iterable) else [x]
+        for name, x in (("alpha", alpha), ("delta", delta))
+    )
     if len(alphas) == 1:
         alphas *= len(deltas)
     if len(deltas) == 1:
@@ -190,6 +163,29 @@ def guarantees_of(
         )
     design = checks.sampling(sampling)
     return [Fraction(a, d, design, confidence) for a, d in zip(alphas, deltas, strict=True)]
+
+
+def asked_guarantees(
+    guarantee: Guarantee | Sequence[Guarantee] | None,
+    alpha: Level,
+    delta: Level,
+    sampling: str,
+    confidence: float | None,
+) -> tuple[list[Guarantee], bool]:
+    """What is to be promised, and whether several promises were asked for.
+
+    Args:
+        guarantee: one or several; None for the paper's, of the other arguments.
+        alpha, delta, sampling, confidence: as in `guarantees_of`.
+    """
+    if guarantee is None:
+        several = isinstance(alpha, Iterable) or isinstance(delta, Iterable)
+        return guarantees_of(alpha, delta, sampling, confidence), several
+    several = isinstance(guarantee, Sequence)
+    rules = [*guarantee] if isinstance(guarantee, Sequence) else [guarantee]
+    for rule in rules:
+        require_guarantee(rule)
+    return rules, several
 
 
 def chosen(
@@ -205,11 +201,14 @@ def chosen(
             "the model is not calibrated: call model.calibrate(held_out, alpha, delta) with "
             "functions that took no part in training"
         )
+    asked = {
+        name: checks.share(name, level)
+        for name, level in (("alpha", alpha), ("delta", delta))
+        if level is not None
+    }
     for cal in calibrations:
-        if all(
-            level in (None, getattr(cal, name), getattr(cal.rule, name, None))
-            for name, level in (("alpha", alpha), ("delta", delta))
-        ):
+        own = {name: getattr(cal.rule, name, None) for name in asked}
+        if all(x is not None and checks.share(n, x) == asked[n] for n, x in own.items()):
             return cal
     known = ", ".join(f"({c.alpha}, {c.delta})" for c in calibrations)
     raise ValueError(

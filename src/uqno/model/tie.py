@@ -239,7 +239,10 @@ class Probe:
     def read(cls, file: Path) -> Probe:
         """What `write` wrote."""
         checkpoint = read_checkpoint(file)
-        tensors, numbers = checkpoint.tensors, range(int(checkpoint.state["functions"]))
+        tensors, count = checkpoint.tensors, int(checkpoint.state["functions"])
+        if not 0 <= count <= len(tensors):
+            raise ValueError(f"{file} declares {count} functions, it has {len(tensors)} tensors")
+        numbers = range(count)
         return cls(
             [_with_prefix(tensors, f"{k}.input.") for k in numbers],
             [tensors[f"{k}.center"] for k in numbers],

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,19 +22,20 @@ from torch.utils.data import Subset
 from uqno.band import Band
 from uqno.conformal import Calibration, FunctionStream, calibrate_all, checks
 from uqno.conformal.guarantees import Guarantee
+from uqno.conformal.repeats import choice
 from uqno.data.conversion import Form, as_tensors
 from uqno.data.fields import Names
 from uqno.data.sources import as_samples, as_stream, size_of
 from uqno.model import files, tie
 from uqno.model.answer import band_of, on_grid, triangles_of
-from uqno.model.base import as_base, checked_members, is_trained
+from uqno.model.base import as_base, as_uncertainty, checked_members, is_trained
 from uqno.model.files import ModelParts
 from uqno.model.folds import as_crossfits, out_of_fold, residuals_of, train_folds
+from uqno.model.history import Past
 from uqno.model.inputs import (
     Places,
     as_batch,
     as_calibrated,
-    fingerprint,
     is_surface,
     own_scales,
     places,
@@ -44,18 +45,19 @@ from uqno.model.memory import Memory
 from uqno.model.naming import as_inputs
 from uqno.model.scoring import (
     Level,
+    asked_guarantees,
     chosen,
-    guarantees_of,
     predicted,
     predicted_in_parts,
     scored,
-    unless_seen,
     unless_tied,
 )
+from uqno.model.seen import Seen, Watch
 from uqno.operators.symmetry import Symmetry, augmentation
+from uqno.storage import as_path
 from uqno.training import CrossFit, RelativeL2, fit
 from uqno.types import Array, Sample
-from uqno.uncertainty import Quantile, Uncertainty
+from uqno.uncertainty import Uncertainty
 from uqno.uncertainty.contract import Base, Feature, Options, Prediction
 
 log = logging.getLogger(__name__)
@@ -95,17 +97,17 @@ class UQNO:
         given: Any = self.folds[0].operator if self.folds else base
         operator = as_base(given, trained)
         others = tuple(fold.operator for fold in self.folds[1:])
-        self.base = Base(operator, tuple(symmetries), tuple(features), deviation, others)
-        self.uncertainty = uncertainty if uncertainty is not None else Quantile()
+        self.base = Base(operator, symmetries, features, deviation, others)
+        self.uncertainty = as_uncertainty(uncertainty)
         self.trained = is_trained(given, self.base.operator) if trained is None else trained
         self.members = checked_members(members, self.trained)
         self.fitted = False
         self.calibrations: tuple[Calibration, ...] = ()
-        self.seen: frozenset[str] = frozenset()
+        self.seen, self.history = Seen(), tuple[Past, ...]()
         self.dimensions: int | None = None
         self.surfaces = False
         self.probe: tie.Probe | None = None
-        self.memory: Memory | None = None
+        self.memory = Memory()
         self._glance: tie.Glance | None = None
 
     # --- 1. and 2. train Ĝ, then E ----------------------------------------------------------
@@ -141,11 +143,11 @@ class UQNO:
             resume: go on with what is in `folder`.
             training: of `uqno.training.fit`: batch_size, learning_rate, precision, progress, …
         """
-        folder = None if folder is None else Path(folder)
+        folder = None if folder is None else as_path(folder)
         train = as_samples(train, inputs, outputs, form=self.base.operator.form)
         if not len(train):
             raise ValueError("there are no functions to train on: `train` is empty")
-        seen = [fingerprint(train[i]) for i in range(len(train))]
+        fingerprints, seen = Seen.of(train, self.base)
         self.dimensions = train[0]["a"].ndim - 1 if "a" in train[0] else None
         self.surfaces = is_surface(self.base.operator, train[0])
 
@@ -162,10 +164,10 @@ class UQNO:
         if self.members > 1 and crossfit is None:
             raise ValueError(f"members = {self.members} needs crossfit=2 or more folds, not None")
         if folder is not None:
-            refuse_other_functions(folder, seen, resume)
+            refuse_other_functions(folder, fingerprints, resume)
         # From here on weights change: a fit that fails leaves no calibration of other weights.
         self.fitted, self.calibrations, self.probe = False, (), None
-        self.seen |= frozenset(seen)  # with those of earlier fits: Ĝ stays as these left it
+        self.seen |= seen  # with those of earlier fits: Ĝ stays as these left it
         if self.folds:
             residuals = out_of_fold(self.base, train, self.folds)
         elif self.trained:
@@ -203,6 +205,7 @@ class UQNO:
         inputs: Names = None,
         outputs: Names = None,
         batch_size: int = 16,
+        repeated: str = "refuse",
     ) -> Calibration | tuple[Calibration, ...]:
         """λ̂ from held-out functions, each read once, scored and forgotten.
 
@@ -216,36 +219,34 @@ class UQNO:
             weights: measure coverage by the samples' `weights` instead of by points.
             guarantee: another guarantee, or several, instead of these.
             batch_size: functions that are predicted together.
+            repeated: "refuse" functions whose input is that of another, or "allow" them if each was
+                drawn anew; the guarantee then tells.
 
         Returns:
             The calibration, or a tuple of them where several were asked for.
 
         Raises:
             InfeasibleError: no finite λ̂ carries the guarantee; the message says what would.
-            ValueError: some of the functions were used in training; the model answers differently
-                when it is asked twice; or points are promised to be random that an operator takes
-                as its input, so that its answers depend on them.
+            ValueError: functions were used in training or repeat others, or are copies of such;
+                the model answers differently when it is asked twice; or points are promised to be
+                random that an operator takes as its input, so that its answers depend on them.
         """
         self._need_fit("calibrate")
         data = as_stream(data, inputs, outputs, form=self._form)
+        watch = Watch(self.seen, self.base, data, choice(repeated))
         if (size := size_of(data)) is not None:
             checks.functions(size)
-        if guarantee is None:
-            rules = guarantees_of(alpha, delta, sampling, confidence)
-            several = isinstance(alpha, Iterable) or isinstance(delta, Iterable)
-        else:
-            several = isinstance(guarantee, Sequence)
-            rules = [*guarantee] if isinstance(guarantee, Sequence) else [guarantee]
+        rules, several = asked_guarantees(guarantee, alpha, delta, sampling, confidence)
         functions = scored(self.base, self.uncertainty, data, batch_size, weights)
         if any(rule.needs_independent_points for rule in rules):
             functions = unless_tied(functions, self.base, self.uncertainty)
-        if self.memory is not None:
-            functions = self.memory.watch(functions)
+        functions = self.memory.watch(functions)
         probe = tie.Probe()
-        watched = unless_seen(probe.watch(functions, self.base, self.uncertainty), self.seen)
-        calibrations = calibrate_all(FunctionStream(watched, weighted=weights), None, rules)
+        watched = watch.over(probe.watch(functions, self.base, self.uncertainty))
+        stream = FunctionStream(watched, weighted=weights)
+        made = calibrate_all(stream, None, rules, repeated=repeated)
         self._glance = tie.Glance.of(self.base, self.uncertainty)
-        self.calibrations = tuple(replace(one, model=self._glance.digest) for one in calibrations)
+        self.calibrations, self.history = watch.told(made, self.history, self._glance.digest)
         self.probe = probe if tie.needs_probe(self.base, self.uncertainty) else None
         return self.calibrations if several else self.calibrations[0]
 
@@ -315,7 +316,7 @@ class UQNO:
         scales = own_scales(calibration, fields)
         band = band_of(answer, calibration, coordinates, triangles, weights, scales, is_one=is_one)
         band = naming.named(band, at)
-        return band if self.memory is None else self.memory.add_to(band, fields, operator, naming)
+        return self.memory.add_to(band, fields, operator, naming)
 
     def calibration(self, alpha: float | None = None, delta: float | None = None) -> Calibration:
         """The calibration for (α, δ); the first one by default."""
@@ -334,7 +335,7 @@ class UQNO:
             self.base.operator,
             self.base.others,
             self.uncertainty,
-            self.base.symmetries,
+            tuple(self.base.symmetries),
             self.calibrations,
             self.seen,
             self.dimensions,
@@ -342,9 +343,10 @@ class UQNO:
             self.base.deviation,
             self.surfaces,
             self.probe,
+            self.history,
             self.memory,
         )
-        files.save(Path(folder), saved)
+        files.save(as_path(folder), saved)
 
     @classmethod
     def load(
@@ -362,7 +364,7 @@ class UQNO:
             DamagedError: a file is missing or is not what was saved.
             ValueError: something must be passed in, or is not what was calibrated.
         """
-        saved = files.load(Path(folder), base, uncertainty, symmetries)
+        saved = files.load(as_path(folder), base, uncertainty, symmetries)
         files.check_features(folder, saved, len(features))
         model = cls(
             saved.base,
@@ -375,7 +377,8 @@ class UQNO:
         model.base = replace(model.base, others=saved.others)
         model.fitted, model.calibrations = True, saved.calibrations
         model.seen, model.dimensions = saved.seen, saved.dimensions
-        model.surfaces, model.probe, model.memory = saved.surfaces, saved.probe, saved.memory
+        model.surfaces, model.probe = saved.surfaces, saved.probe
+        model.history, model.memory = saved.history, saved.memory
         for calibration in model.calibrations:
             model._check_tie(calibration)
         return model

@@ -4,6 +4,7 @@ from uqno.operators.adapter import Operator as Operator
 from uqno.operators.adapter import as_operator as as_operator
 from uqno.operators.base import OPERATORS as OPERATORS
 from uqno.operators.base import NeuralOperator as NeuralOperator
+from uqno.operators.equivariant import EquivariantFNO as EquivariantFNO
 from uqno.operators.fno import FNO as FNO
 from uqno.operators.gino import GINO as GINO
 from uqno.operators.latent import LatentGrid as LatentGrid

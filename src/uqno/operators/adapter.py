@@ -160,7 +160,8 @@ class Operator(nn.Module):
             raise ValueError("0 samples to fit the normalisers on; give the training data")
         for field, normaliser in self._normalisers().items():
             if field in data[0] or field == self.output:
-                normaliser.fit(_values(data, field))
+                keeps_zero = field == self.output and getattr(self.module, "keeps_zero", False)
+                normaliser.fit(_values(data, field), centred=not keeps_zero)
             else:
                 normaliser.fitted.fill_(True)  # not an input of this data: the identity
 

@@ -38,6 +38,8 @@ class NeuralOperator(nn.Module):
         answers_depend_on_points: whether the answer at one point of a sample without `queries`
             depends on where its other points are; None for "if it takes the field `points`". Such
             a network cannot be calibrated with sampling="iid" at these points.
+        keeps_zero: whether an answer of 0 means 0 in the units of the data: what it answers is then
+            scaled by the size of the truths, and not moved by their mean.
 
     Example:
         >>> class Pointwise(NeuralOperator):
@@ -54,6 +56,7 @@ class NeuralOperator(nn.Module):
     config: dict[str, Any]
     latent: LatentGrid | None = None
     answers_depend_on_points: bool | None = None
+    keeps_zero: bool = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from uqno.operators.base import NeuralOperator
 from uqno.operators.block import Blocks, mlp_layers
+from uqno.operators.checks import check_functions, check_inside
 from uqno.operators.interpolate import multilinear
 from uqno.operators.pointwise import mlp, pieces
 from uqno.operators.spectral import (
@@ -47,6 +48,8 @@ class FNO(NeuralOperator):
         channel_mlp: width of an MLP after each block, in widths; 0 for none.
         dropout: probability after each block.
         fused: work in pieces that fit the cache; False allows higher derivatives.
+        sees_place: whether P sees x. Without, a periodic FNO commutes with shifts of the torus (by
+            whole steps of the grid).
 
     Reference:
         Li et al., Fourier neural operator for parametric partial differential equations, ICLR 2021.
@@ -74,12 +77,13 @@ class FNO(NeuralOperator):
         channel_mlp: float = 0.0,
         dropout: float = 0.0,
         fused: bool = True,
+        sees_place: bool = True,
     ) -> None:
         super().__init__()
         self.in_channels, self.out_channels = in_channels, out_channels
-        self.width, self.fused = width, fused
+        self.width, self.fused, self.sees_place = width, fused, sees_place
         self.fourier = make_fourier(modes, domain, period, periodic)
-        inputs = in_channels + self.fourier.dimensions
+        inputs = in_channels + (self.fourier.dimensions if sees_place else 0)
         self.lifting = mlp_layers(inputs, round(lifting * width), width)
         self.blocks = Blocks(width, layers, self.fourier, channel_mlp, dropout)
         self.projection = mlp_layers(width, round(projection * width), out_channels)
@@ -230,6 +234,8 @@ class FNO(NeuralOperator):
 
     def _lift(self, a: Tensor, x: Tensor) -> Tensor:
         """P(a, x) (batch, *points, width); x (*points, d) as a fraction of the domain."""
+        if not self.sees_place:
+            return mlp(a, self.lifting, self._fused)
         lower, upper = a.new_tensor(self.fourier.lower), a.new_tensor(self.fourier.upper)
         x = ((x - lower) / (upper - lower)).expand(*a.shape[:-1], -1)
         if torch.is_grad_enabled() or a.ndim == 3:
@@ -240,40 +246,9 @@ class FNO(NeuralOperator):
         return v
 
     def _check(self, a: Tensor, queries: Tensor | None, a_queries: Tensor | None) -> None:
-        d = self.fourier.dimensions
-        if a.ndim != d + 2 or a.shape[1] != self.in_channels:
-            raise ValueError(
-                f"expected a (batch, {self.in_channels}, *grid) with {d} grid dimensions, got "
-                f"{tuple(a.shape)}; give channels second, or make the operator with "
-                "in_channels and modes that fit"
-            )
-        if queries is None:
-            return
-        if queries.shape[-1] != d or queries.ndim not in (2, 3):
-            raise ValueError(
-                f"expected queries (q, {d}) or (batch, q, {d}), got {tuple(queries.shape)}"
-            )
-        if queries.ndim == 3 and queries.shape[0] != a.shape[0]:
-            raise ValueError(
-                f"queries of {queries.shape[0]} functions for a batch of {a.shape[0]}; "
-                f"give (q, {d}) to share them"
-            )
-        expected = (a.shape[0], self.in_channels, queries.shape[-2])
-        if a_queries is not None and a_queries.shape != expected:
-            raise ValueError(f"expected a_queries {expected}, got {tuple(a_queries.shape)}")
-        if not queries.is_meta:  # which has shapes alone
-            self._check_inside(queries)
-
-    def _check_inside(self, queries: Tensor) -> None:
-        for j, (x, lower, upper) in enumerate(
-            zip(queries.unbind(-1), self.fourier.lower, self.fourier.upper, strict=True)
-        ):
-            slack = 1e-5 * (upper - lower)
-            if x.numel() and not lower - slack <= x.min() <= x.max() <= upper + slack:
-                raise ValueError(
-                    f"queries reach from {float(x.min()):g} to {float(x.max()):g} in dimension "
-                    f"{j}, outside the domain [{lower:g}, {upper:g}]; set domain= to contain them"
-                )
+        check_functions(a, self.in_channels, self.dimensions, queries, a_queries)
+        if queries is not None and not queries.is_meta:  # which has shapes alone
+            check_inside(queries, self.fourier.lower, self.fourier.upper)
 
 
 def _assemble(parts: Iterator[Tensor]) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import MutableMapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from uqno.data.surfaces import surface_fields
 from uqno.geometry.surface import Surface
+from uqno.memory import check_memory
 from uqno.operators.neighbours import distance_to_points, nearest, shares
 from uqno.types import Array, Integers, Reals, Sample
 
@@ -49,6 +51,8 @@ class LatentGrid:
         object.__setattr__(self, "box", sides)
         object.__setattr__(self, "shape", tuple(int(n) for n in self.shape))
         object.__setattr__(self, "neighbours", (near_node, near_query))
+        size = 12 * max(1, len(self.shape)) * prod(max(0, n) for n in self.shape)
+        check_memory(f"the latent grid {self.shape}", size, "give it fewer nodes")
 
     def axes(self) -> tuple[Reals, ...]:
         """The coordinates of the nodes along each dimension."""
@@ -70,7 +74,7 @@ class LatentGrid:
     @cached_property
     def spacing(self) -> Tensor:
         """The distance of two nodes along each dimension (d,), float32."""
-        return self.size / (torch.tensor(self.shape) - 1)
+        return self.size / (torch.tensor(self.shape, device="cpu") - 1)
 
     def prepare(self, sample: Sample) -> dict[str, Tensor]:
         """The sample with its neighbours, and with its signed distance where it has none.

@@ -26,12 +26,13 @@ class Normaliser(nn.Module):
         self.register_buffer("std", torch.ones(1))
         self.register_buffer("fitted", torch.tensor(False))
 
-    def fit(self, values: Iterable[tuple[Tensor, Tensor | None]]) -> None:
+    def fit(self, values: Iterable[tuple[Tensor, Tensor | None]], *, centred: bool = True) -> None:
         """Take the weighted mean and deviation over all functions, one in memory at a time.
 
         Args:
             values: pairs of a function (channel, *points) and its weights (*points), or None for 1
                 a point; a function counts by the sum of its weights.
+            centred: False leaves zero where it is: the mean is 0, and the deviation is from 0.
         """
         total, mean, squares = 0.0, torch.zeros(()), torch.zeros(())
         for function, weights in values:
@@ -47,6 +48,8 @@ class Normaliser(nn.Module):
             mean = mean + delta * (size / total)
         if not total:
             raise ValueError("no functions to fit the normaliser on; give training data")
+        if not centred:
+            squares, mean = squares + total * mean.square(), torch.zeros_like(mean)
         std = (squares / total).sqrt()
         # A channel that never changes carries nothing: leave its scale alone.
         std = torch.where(std > 1e-12 * mean.abs(), std, torch.ones_like(std))

@@ -36,7 +36,7 @@ from uqno.experiments.table import (
 )
 from uqno.report import figures, planner
 from uqno.report.summary import summary
-from uqno.storage import write_text
+from uqno.storage import DamagedError, set_aside, write_text
 from uqno.types import Progress
 
 PAGE_FILE: Final = "report.html"
@@ -99,20 +99,32 @@ def make_report(
 ) -> list[Path]:
     """RUN/report.html of a finished run, first of all the paths written; figures if asked for.
 
-    RUN/explorer.json is made where it is missing and models and data are still there.
+    RUN/explorer.json is made where it is missing or damaged, and models and data are still there.
     """
     folder = Path(folder)
     record = records.read(folder / "results.json")
-    if not (folder / EXPLORER_FILE).is_file():
+    path = folder / PAGE_FILE
+    write_page(record, _explorer(folder, data, progress), path, folder.resolve().name)
+    return [path, *(figures.draw_all(record, figures_to) if figures_to is not None else [])]
+
+
+def _explorer(folder: Path, data: str | Path | None, progress: Progress) -> Explorer | None:
+    """What the page explores, made if it has to be; None where it cannot be."""
+    file = folder / EXPLORER_FILE
+    try:
+        there = read_explorer(file)
+    except DamagedError:
+        set_aside(file)
+        there = None
+    if there is None:
         from uqno.experiments.exploring import write_explorer  # they need torch
         from uqno.experiments.runs import reopen
 
         run = reopen(folder, data)
         if run is not None:
             write_explorer(run, progress)
-    path = folder / PAGE_FILE
-    write_page(record, read_explorer(folder / EXPLORER_FILE), path, folder.resolve().name)
-    return [path, *(figures.draw_all(record, figures_to) if figures_to is not None else [])]
+            there = read_explorer(file)
+    return there
 
 
 def write_page(results: Results, explorer: Explorer | None, path: str | Path, name: str) -> None:

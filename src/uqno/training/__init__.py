@@ -4,6 +4,7 @@ from uqno.training.checkpoint import CheckpointError
 from uqno.training.crossfit import CrossFit, crossfit
 from uqno.training.fit import fit
 from uqno.training.loss import (
+    BandLoss,
     QuantileLoss,
     RelativeH1,
     RelativeL2,
@@ -13,6 +14,7 @@ from uqno.training.loss import (
 from uqno.training.record import Epoch, Fit
 
 __all__ = [
+    "BandLoss",
     "CheckpointError",
     "CrossFit",
     "Epoch",

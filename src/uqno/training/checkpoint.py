@@ -17,6 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from uqno.memory import check_memory
 from uqno.storage import DamagedError, write_bytes
 
 FORMAT = "uqno training checkpoint"
@@ -87,6 +88,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
     Raises:
         CheckpointError: the file is damaged, or is none of this format; it says which.
     """
+    if path.is_file():  # tensors are not compressed: what a file declares is not more than it has
+        check_memory(str(path), 2 * path.stat().st_size, "load it on a machine with more memory")
     try:
         with safe_open(path, framework="pt", device="cpu") as file:
             header = file.metadata() or {}
@@ -104,10 +107,16 @@ def read_checkpoint(path: Path) -> Checkpoint:
         raise DamagedCheckpointError(
             f"{path} is damaged (its checksum is wrong): remove it and start again"
         )
-    content = json.loads(state)
-    for name in content["complex"]:
-        tensors[name] = torch.view_as_complex(tensors[name])
-    return Checkpoint(tensors, content["state"])
+    try:
+        content = json.loads(state)
+        for name in content["complex"]:
+            tensors[name] = torch.view_as_complex(tensors[name])
+        held = dict(content["state"])
+    except (ValueError, TypeError, LookupError, RuntimeError, RecursionError) as why:
+        raise DamagedCheckpointError(
+            f"{path} does not hold the state of a checkpoint ({why}): remove it and start again"
+        ) from None
+    return Checkpoint(tensors, held)
 
 
 def differences(saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from uqno.storage import set_aside
+from uqno.storage import make_folders, set_aside
 from uqno.training.checkpoint import (
     Checkpoint,
     CheckpointError,
@@ -18,7 +18,7 @@ from uqno.training.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
-from uqno.training.record import Epoch, write_log
+from uqno.training.record import Epoch, log_text, write_log
 
 Weights = dict[str, Tensor]
 
@@ -100,6 +100,11 @@ class FitFolder:
         """The weights of the best epoch."""
         return self.folder / "best.safetensors"
 
+    @property
+    def log(self) -> Path:
+        """One row for each epoch."""
+        return self.folder / "log.csv"
+
     def open(self, resume: bool) -> Resumable | None:
         """Create the folder, and read what an earlier run left to go on from, if anything.
 
@@ -112,7 +117,7 @@ class FitFolder:
             ValueError: there is an earlier run, and `resume` is False.
             CheckpointError: a checkpoint is of another run.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folders(self.folder)
         if not resume:
             for path in (self.last, self.best):
                 if path.exists():
@@ -123,7 +128,9 @@ class FitFolder:
         if not self.last.exists():
             return None
         try:
-            return self._resumable()
+            saved = self._resumable()
+            self._restore_log(saved.position.history)
+            return saved
         except DamagedCheckpointError:
             for path in (self.last, self.best):
                 with suppress(FileNotFoundError):  # another process of this run was faster
@@ -170,7 +177,14 @@ class FitFolder:
 
     def save_log(self, history: list[Epoch]) -> None:
         """Write `log.csv`."""
-        write_log(self.folder / "log.csv", history)
+        write_log(self.log, history)
+
+    def _restore_log(self, history: list[Epoch]) -> None:
+        """Write `log.csv` again where it has not all the epochs that the checkpoint has."""
+        text = log_text(history)
+        there = self.log.read_bytes() if self.log.is_file() else b""
+        if not there.startswith(text.encode()):  # it is written before the checkpoint
+            self.save_log(history)
 
     def _read_best(self) -> Best:
         if not self.best.exists():

@@ -9,6 +9,7 @@ import torch
 from lightning_fabric import Fabric
 from torch import Tensor
 
+from uqno.stopping import Interrupt
 from uqno.training import progress
 from uqno.training.devices import CalledUnrounded, UnroundedBatch, seed_global
 from uqno.training.folder import (
@@ -20,7 +21,6 @@ from uqno.training.folder import (
     optimizer_tensors,
     weights_of,
 )
-from uqno.training.interrupt import Interrupt
 from uqno.training.record import Epoch
 from uqno.training.samples import (
     batches_per_epoch,
@@ -79,7 +79,9 @@ class Loop:
         if saved:
             load_optimizer(self._optimizer, saved.optimizer)
             self.precision.load_state_dict(dict(saved.scaler))
-        self.interrupt = Interrupt()
+        self.interrupt = Interrupt(
+            "interrupted after the last step; with a folder, resume=True returns the finished run"
+        )
         self.written = time.monotonic()
 
     def run(self, shown: bool) -> None:

@@ -61,6 +61,22 @@ def quantile_loss(
     return _integrate(loss, weights).mean()
 
 
+def error_and_uncertainty(output: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+    """‖u − Ĝ(a)‖ and E of a batch in which "u" is the residual, (batch, *points) each.
+
+    Raises:
+        ValueError: the uncertainty has not one channel on the points of the residual.
+    """
+    residual = batch["u"]
+    expected = (residual.shape[0], 1, *residual.shape[2:])
+    if output.shape != expected:
+        raise ValueError(
+            f"the uncertainty has shape {tuple(output.shape)}, expected {expected}: "
+            "one channel, on the points of the residual"
+        )
+    return pointwise_error(residual), output[:, 0]
+
+
 @dataclass(frozen=True)
 class QuantileLoss:
     """`quantile_loss` of a predicted uncertainty, with the residual to cover in `batch["u"]`.
@@ -81,15 +97,71 @@ class QuantileLoss:
         check_level(self.alpha)
 
     def __call__(self, output: Tensor, batch: Batch) -> Tensor:
-        residual = batch["u"]
-        expected = (residual.shape[0], 1, *residual.shape[2:])
-        if output.shape != expected:
-            raise ValueError(
-                f"the uncertainty has shape {tuple(output.shape)}, expected {expected}: "
-                "one channel, on the points of the residual"
-            )
-        error = pointwise_error(residual)
-        return quantile_loss(error, output[:, 0], self.alpha, batch.get("weights"))
+        error, uncertainty = error_and_uncertainty(output, batch)
+        return quantile_loss(error, uncertainty, self.alpha, batch.get("weights"))
+
+
+@dataclass(frozen=True)
+class BandLoss:
+    """log of the bandwidth that a batch would have: what E should make small for one α.
+
+    log mean E + log M_p(s), where s is each function's score, a smooth (1 − α)-quantile of the
+    ratios e / E over its domain, and M_p the power mean over the functions of the batch, near
+    their maximum, as λ̂ is near the largest score where δ is small. E times a constant has the
+    same loss: only its shape matters.
+
+    s is the mean of the ratios between the quantiles 1 − α − w and 1 − α + w.
+
+    It is called with the uncertainty, (batch, 1, *points), and a batch in which "u" is the residual
+    u − Ĝ(a), (batch, channel, *points).
+
+    Args:
+        alpha: α, in (0, 1).
+        power: p, at least 1.
+        window: w as a share of α, in (0, 1].
+
+    Raises:
+        ValueError: an argument is out of its bounds, or, when called, the shapes do not fit.
+
+    Reference:
+        Stutz et al., Learning optimal conformal classifiers, ICLR 2022, for training through a
+        smooth calibration; this loss is this library's own.
+    """
+
+    alpha: float
+    power: float = 12.0
+    window: float = 0.3
+
+    def __post_init__(self) -> None:
+        check_level(self.alpha)
+        if not 1 <= self.power < float("inf"):
+            raise ValueError(f"power = {self.power} must be at least 1 and finite, such as 12")
+        if not 0 < self.window <= 1:
+            raise ValueError(f"window = {self.window} must lie in (0, 1], such as 0.3")
+
+    def __call__(self, output: Tensor, batch: Batch) -> Tensor:
+        error, uncertainty = error_and_uncertainty(output, batch)
+        weights = batch.get("weights")
+        size = _integrate(uncertainty, weights).mean()
+        scores = self.scores((error / uncertainty).flatten(1), weights)
+        top = scores.detach().amax()
+        largest = ((scores / top) ** self.power).mean() ** (1 / self.power) * top
+        return size.log() + largest.log()
+
+    def scores(self, ratios: Tensor, weights: Tensor | None) -> Tensor:
+        """s of each function, (batch,), from ratios (batch, points)."""
+        order = ratios.argsort(dim=1)
+        ratios = ratios.gather(1, order)
+        if weights is None:
+            mass = ratios.new_full(ratios.shape, 1 / ratios.shape[1])
+        else:
+            mass = weights.reshape(-1, ratios.shape[1]).expand_as(ratios).gather(1, order)
+            mass = mass / mass.sum(1, keepdim=True)
+        after = mass.cumsum(1)
+        wide = self.window * min(self.alpha, 1 - self.alpha)
+        low, high = 1 - self.alpha - wide, 1 - self.alpha + wide
+        share = (after.clamp(max=high) - (after - mass).clamp(min=low)).clamp(min=0)
+        return (ratios * share).sum(1) / share.sum(1)
 
 
 @dataclass(frozen=True)

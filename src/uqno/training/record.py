@@ -5,7 +5,7 @@ import io
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from uqno.storage import write_bytes
+from uqno.storage import write_text
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,13 @@ def write_log(path: Path, history: list[Epoch]) -> None:
     Raises:
         OSError: the file could not be written; the old one is untouched.
     """
+    write_text(path, log_text(history))
+
+
+def log_text(history: list[Epoch]) -> str:
+    """What `write_log` writes."""
     text = io.StringIO()
     table = csv.DictWriter(text, [f.name for f in fields(Epoch)], lineterminator="\n")
     table.writeheader()
     table.writerows(asdict(row) for row in history)
-    write_bytes(path, text.getvalue().encode())
+    return text.getvalue()

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from torch import Tensor, nn
 
+from uqno.conformal.checks import shown
 from uqno.training.samples import Augment
 from uqno.types import Batch
 
@@ -49,8 +50,8 @@ class FitSettings:
         _within("validation", self.validation, 0, 1, "it is a share of the data, 0 for none")
         if self.clip is not None:
             _within("clip", self.clip, 0, math.inf, "None turns it off", above=True)
-        if self.keep not in ("best", "last"):
-            raise ValueError(f"keep must be 'best' or 'last', got {self.keep!r}")
+        if not isinstance(self.keep, str) or self.keep not in ("best", "last"):
+            raise ValueError(f"keep must be 'best' or 'last', got {shown(self.keep)}")
 
     def check_size(self, training: int, samples: int) -> None:
         """Refuse batches that are larger than the data.
@@ -81,15 +82,18 @@ class FitSettings:
         return plain | {f"shape of {name}": shape for name, shape in shapes.items()}
 
 
-def _whole(name: str, value: object, least: int = 1) -> None:
-    if not isinstance(value, Integral) or int(value) < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+def _whole(name: str, value: Any, least: int = 1) -> None:
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {shown(value)}")
 
 
 def _within(
-    name: str, value: float, low: float, high: float, remedy: str, above: bool = False
+    name: str, value: Any, low: float, high: float, remedy: str, above: bool = False
 ) -> None:
-    if not (low < value if above else low <= value) or not value < high:
+    number: Any = value if isinstance(value, Real) else None
+    if number is None:
+        raise ValueError(f"{name} must be a number, got {shown(value)}: {remedy}")
+    if not (low < number if above else low <= number) or not number < high:
         sign = "<" if above else "≤"
         raise ValueError(f"{name} = {value} is outside {low} {sign} {name} < {high}: {remedy}")
 

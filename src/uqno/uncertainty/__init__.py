@@ -1,6 +1,7 @@
 """Estimators of E(a)(x): how far the truth may be from the prediction, before calibration."""
 
 from uqno.uncertainty.components import Components
+from uqno.uncertainty.conformal import Conformal
 from uqno.uncertainty.constant import Constant, MeanField
 from uqno.uncertainty.contract import ESTIMATORS, Base, Options, Prediction, Residuals, Uncertainty
 from uqno.uncertainty.dropout import Dropout
@@ -13,6 +14,7 @@ __all__ = [
     "ESTIMATORS",
     "Base",
     "Components",
+    "Conformal",
     "Constant",
     "Disagreement",
     "Dropout",

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from uqno.conformal import checks
 from uqno.operators import Operator, Symmetry
 from uqno.operators.base import register
 from uqno.operators.symmetry import averaged
@@ -47,10 +48,23 @@ class Base:
     """
 
     operator: Operator
-    symmetries: tuple[Symmetry, ...] = ()
-    features: tuple[Feature, ...] = ()
+    symmetries: Sequence[Symmetry] = ()
+    features: Sequence[Feature] = ()
     deviation: bool = True
     others: tuple[Operator, ...] = ()
+
+    def __post_init__(self) -> None:
+        symmetries = checks.elements("symmetries", self.symmetries, "a sequence of symmetries")
+        features = checks.elements("features", self.features, "a sequence of callables")
+        if not all(isinstance(one, Symmetry) for one in symmetries):
+            raise ValueError(
+                f"symmetries = {checks.shown(symmetries)} must be such as uqno.operators.square()"
+            )
+        if not all(callable(one) for one in features):
+            raise ValueError(f"features = {checks.shown(features)} must be callables")
+        checks.yes_or_no("deviation", self.deviation)
+        object.__setattr__(self, "symmetries", tuple(symmetries))  # frozen for everyone else
+        object.__setattr__(self, "features", tuple(features))
 
     @property
     def operators(self) -> tuple[Operator, ...]:
@@ -168,6 +182,15 @@ class Uncertainty(nn.Module, ABC):
     @abstractmethod
     def predict(self, base: Base, batch: Batch) -> Prediction:
         """Centre and uncertainty > 0 of a batch, on the base's device; of any thread."""
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """The levels α for which it was trained apart; none for one that serves every α alike."""
+        return ()
+
+    def for_level(self, alpha: float) -> Uncertainty:
+        """What predicts where a band for α is wanted: itself, or the copy trained nearest to α."""
+        return self
 
     def saved(self) -> dict[str, Any]:
         """JSON beside the tensors: `config` goes to the constructor, the rest to `restore`."""

@@ -382,9 +382,10 @@ def test_too_many_functions_of_too_few_points(streamed):
     """Misses = 10 of 60: nine functions may have no score, and are among the largest."""
 
     def scale(few, **more):
-        functions = [np.arange(1.0, m + 1) for m in (1,) * few + (50,) * (60 - few)]
+        sizes = (1,) * few + (50,) * (60 - few)
+        functions = [np.arange(1.0, m + 1) for m in sizes]
         error, ones = (iter(x) if streamed else x for x in (functions, [e**0 for e in functions]))
-        return calibrate(error, ones, 0.2, 0.2, "iid", **more).scale
+        return calibrate(error, ones, 0.2, 0.2, "iid", repeated="allow", **more).scale
 
     assert scale(9) == 44
     with pytest.raises(InfeasibleError, match=r"^10 of 60 functions have too few points") as why:

@@ -12,6 +12,7 @@ import pytest
 
 from tests.experiments.cars import fake
 from tests.experiments.cars.synthetic_cars import write_cars
+from uqno import storage
 from uqno.experiments.cars import generation, shipped, solver
 from uqno.experiments.cars.case import Flow
 from uqno.experiments.cars.generation import Folder, generate_cars, plan
@@ -151,8 +152,8 @@ def test_other_cars_in_the_folder_are_refused(tmp_path, faked):
 def test_one_generation_at_a_time(tmp_path, faked):
     generate_cars(tmp_path / "c", 1, seed=3)
     with (
-        generation._alone(tmp_path / "c"),
-        pytest.raises(ValueError, match="another process is making cars"),
+        storage.alone(tmp_path / "c", "the making of cars"),
+        pytest.raises(ValueError, match="another process has the making of cars"),
     ):
         generate_cars(tmp_path / "c", 2, seed=3)
 

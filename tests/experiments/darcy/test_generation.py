@@ -1,5 +1,6 @@
 """The same set whatever the order, the chunks, the workers and the accidents."""
 
+import multiprocessing
 import os
 import shutil
 import signal
@@ -132,6 +133,21 @@ def test_killed_with_two_workers_then_resumed_is_the_uninterrupted_set(tmp_path,
     before = len(FunctionStore.open(path).available())
     assert 3 <= before <= COUNT
     assert_same(generate(path, SMALL, COUNT), reference)
+
+
+def test_workers_that_are_killed_leave_the_uninterrupted_set(tmp_path, reference):
+    """kill -9 of both, twice: they are replaced, and nobody has to call again."""
+    counts = []
+
+    def kill(done, total):
+        counts.append(done)
+        if len(counts) in (2, 6):
+            for worker in multiprocessing.active_children():
+                worker.kill()
+
+    made = generate(tmp_path / "d.zarr", SMALL, COUNT, chunk=1, workers=2, progress=kill)
+    assert counts == list(range(COUNT + 1))
+    assert_same(made, reference)
 
 
 def test_a_chunk_without_its_mark_is_made_again_whatever_its_files_hold(tmp_path, reference):

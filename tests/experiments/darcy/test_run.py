@@ -11,11 +11,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from uqno import storage
 from uqno.conformal import calibrate, coverage
-from uqno.experiments import evidence, experiment, measuring, results
+from uqno.experiments import evidence, experiment, measuring, results, runs
 from uqno.experiments.ablation import methods_of, steps
 from uqno.experiments.darcy.settings import DarcySettings
-from uqno.experiments.methods import METHODS, SharedOperator
+from uqno.experiments.methods import METHODS, Fit, SharedOperator
 from uqno.experiments.runs import Run, begin
 from uqno.experiments.settings import ALL_METHODS, PUBLISHED_METHODS
 from uqno.experiments.workshop import Part, Workshop, parts
@@ -379,3 +380,48 @@ def test_settings_without_a_copy_are_refused(tmp_path):
     run.settings_copy.unlink()
     with pytest.raises(ValueError, match=r"settings\.json is damaged .*choose another"):
         begin(TINY, tmp_path / "run", tmp_path / "data")
+
+
+def test_two_runs_in_one_folder(tmp_path, monkeypatch):
+    """One has the lock, the other one says so, and trains nothing."""
+    run = begin(TINY, tmp_path / "run", tmp_path / "data")
+    monkeypatch.setattr(experiment, "Workers", None)
+    with (
+        storage.alone(run.folder, "a run"),
+        pytest.raises(ValueError, match=r"another process has a run in .*run: let it finish"),
+    ):
+        experiment.compare(begin(TINY, run.folder, run.data))
+
+
+def test_of_two_that_claim_a_folder_one_is_refused(tmp_path, monkeypatch):
+    """Both find it empty; the slower one must not put its settings over those of the other."""
+    claim = runs._claimed
+    other = replace(TINY, epochs=2)
+
+    def slower(run, identity):
+        with pytest.raises(ValueError, match="another process has a run"):
+            begin(other, run.folder, run.data)
+        return claim(run, identity)
+
+    monkeypatch.setattr(runs, "_claimed", slower)
+    begin(TINY, tmp_path / "run", tmp_path / "data")
+    monkeypatch.setattr(runs, "_claimed", claim)
+    started = runs._started
+    calls = iter([lambda run: None])  # looked before the other one claimed it
+    monkeypatch.setattr(runs, "_started", lambda run: next(calls, started)(run))
+    with pytest.raises(ValueError, match=r"'epochs': \(1, 2\)"):
+        begin(other, tmp_path / "run", tmp_path / "data")
+    assert json.loads((tmp_path / "run" / "settings.json").read_text())["settings"]["epochs"] == 1
+
+
+def test_a_row_of_a_log_that_is_cut_is_none(tmp_path):
+    whole = "epoch,step,learning_rate,training_loss,validation_loss,seconds\n1,4,0.1,0.5,,0.25\n"
+    part = Part("operator half", (), {"fit": Fit(10, 1)})
+    (tmp_path / "fit").mkdir()
+    for cut in range(1, 30):
+        (tmp_path / "fit" / "log.csv").write_text(whole[:-cut])
+        assert not part.is_done(tmp_path)
+    (tmp_path / "fit" / "log.csv").write_bytes(bytes(len(whole)))
+    assert not part.is_done(tmp_path)
+    (tmp_path / "fit" / "log.csv").write_text(whole)
+    assert part.is_done(tmp_path)

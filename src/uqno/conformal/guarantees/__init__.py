@@ -14,6 +14,7 @@ from uqno.conformal.guarantees.contract import (
     ScoreCollector,
     Solution,
     finite_scale,
+    require_guarantee,
 )
 from uqno.conformal.guarantees.drawn import Strata, WithoutReplacement
 from uqno.conformal.guarantees.fraction import Fraction
@@ -34,4 +35,5 @@ __all__ = [
     "WithoutReplacement",
     "change_between_nodes",
     "finite_scale",
+    "require_guarantee",
 ]

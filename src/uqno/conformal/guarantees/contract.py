@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from uqno.conformal.checks import InfeasibleError
+from uqno.conformal.checks import InfeasibleError, shown
 from uqno.conformal.ranks import Ranks
 from uqno.conformal.scores import Functions
 from uqno.types import Integers, Reals
@@ -251,6 +251,15 @@ def finite_scale(scores: Reals, j: int) -> float:
             "give the uncertainty a positive floor"
         )
     return scale
+
+
+def require_guarantee(rule: Any) -> None:
+    """Refuse what is no guarantee."""
+    if not isinstance(rule, Guarantee):
+        raise ValueError(
+            f"guarantee = {shown(rule)} must be a guarantee, such as "
+            "uqno.guarantees.Fraction(alpha=0.1, delta=0.02)"
+        )
 
 
 def share_in_json(value: Fraction) -> float | str:

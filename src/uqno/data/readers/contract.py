@@ -70,13 +70,15 @@ def open_content(path: Path) -> Content:
     if path.is_file() and path.stat().st_size == 0:
         raise ValueError(f"{path} is empty")
     for reader in reversed(READERS):
-        if path.suffix.lower() in reader.suffixes and reader.recognises(path):
-            try:
+        if path.suffix.lower() not in reader.suffixes:
+            continue
+        try:
+            if reader.recognises(path):
                 return reader().open(path)
-            except ValueError:
+        except Exception as why:  # each library fails in its own way on a foreign file
+            if isinstance(why, ValueError) and not isinstance(why, UnicodeError):
                 raise
-            except Exception as why:  # each library fails in its own way on a foreign file
-                raise unreadable(path, why) from why
+            raise unreadable(path, why) from why
     raise ValueError(
         f"{path}: expected a name that ends in one of {', '.join(known_suffixes())}, got "
         f"{path.suffix or 'none'!r}"

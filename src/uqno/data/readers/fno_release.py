@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import numpy as np
-
 from uqno.data.readers.matlab import read_matlab
 from uqno.data.samples import GridSamples
+from uqno.data.variables import read_whole
 
 VARIABLES = ("coeff", "sol")
 
@@ -40,6 +39,6 @@ def read_fno_release(
             f"{path} has no variable {missing[0]!r}; the FNO release has coeff and sol"
         )
     inputs, solutions = (
-        np.asarray(arrays[name][...])[..., ::stride, ::stride] for name in VARIABLES
+        read_whole(arrays[name], f"{path}: {name}")[..., ::stride, ::stride] for name in VARIABLES
     )
     return GridSamples.from_file(path, inputs, solutions, measure)

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from uqno.data.containers import open_hdf5
 from uqno.data.labels import Coordinate
 from uqno.data.readers.contract import Reader
 from uqno.data.readers.netcdf import NetCDF
-from uqno.data.variables import Content, Variable
+from uqno.data.variables import Content, Variable, read_whole
 
 SUFFIXES = (".h5", ".hdf5", ".hdf")
 
@@ -31,22 +32,12 @@ class Hdf5(Reader):
             dims = _dims(one)
             if one.is_scale:
                 dims = (name,)
-                coordinates[name] = Coordinate(dims, np.asarray(one[...]), attributes_of(one))
+                coordinates[name] = Coordinate(
+                    dims, read_whole(one, f"{path}: {name}"), attributes_of(one)
+                )
             elif one.dtype.kind in "fiub" and one.ndim:
                 variables[name] = Variable(name, one, dims, attributes_of(one))
         return Content(str(path), variables, coordinates, attributes_of(file), layout="HDF5")
-
-
-def open_hdf5(path: Path) -> Any:
-    """The file, to read.
-
-    Raises:
-        ValueError: it is no HDF5 file, or cut short.
-    """
-    try:
-        return import_module("h5py").File(path, "r")
-    except OSError as why:
-        raise ValueError(f"{path} is no HDF5 file, or cut short: {why}") from None
 
 
 def data_sets(group: Any) -> dict[str, Any]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from uqno.data.readers.contract import Reader, unreadable
+from uqno.data.containers import open_netcdf, open_zarr_dataset
+from uqno.data.readers.contract import Reader
 from uqno.data.variables import Content, from_dataset
 
 
@@ -14,12 +15,7 @@ class NetCDF(Reader):
     suffixes = (".nc", ".nc4", ".netcdf", ".cdf")
 
     def open(self, path: Path) -> Content:
-        import xarray
-
-        try:
-            return from_dataset(xarray.open_dataset(path, chunks=None), str(path))
-        except Exception as why:
-            raise unreadable(path, why) from why
+        return from_dataset(open_netcdf(path), str(path))
 
 
 class Zarr(Reader):
@@ -28,10 +24,4 @@ class Zarr(Reader):
     suffixes = (".zarr",)
 
     def open(self, path: Path) -> Content:
-        import xarray
-
-        try:
-            dataset = xarray.open_zarr(path, chunks=None, consolidated=False)
-        except Exception as why:
-            raise unreadable(path, why) from why
-        return from_dataset(dataset, str(path))
+        return from_dataset(open_zarr_dataset(path), str(path))

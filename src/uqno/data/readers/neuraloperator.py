@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 
-from uqno.data.readers.tensors import load_tensors
+from uqno.data.readers.tensors import check_tensor, load_tensors
 from uqno.data.samples import GridSamples
 
 
@@ -29,5 +29,7 @@ def read_neuraloperator(path: str | os.PathLike[str], measure: str = "points") -
     if not isinstance(content, dict) or not {"x", "y"} <= set(content):
         held = sorted(map(str, content)) if isinstance(content, dict) else type(content).__name__
         raise ValueError(f"{path} must hold a dict with tensors 'x' and 'y', found {held}")
+    for key in ("x", "y"):
+        check_tensor(content[key], f"{path}: {key}")
     inputs, solutions = (np.asarray(content[key].to(torch.float32)) for key in ("x", "y"))
     return GridSamples.from_file(path, inputs, solutions, measure)

@@ -9,6 +9,7 @@ import numpy as np
 
 from uqno.data.readers.contract import Reader
 from uqno.data.variables import Content, Variable
+from uqno.numpy_files import read_head, read_npz
 from uqno.types import Array
 
 
@@ -36,6 +37,8 @@ class Npy(Reader):
 
     def open(self, path: Path) -> Content:
         try:
+            with path.open("rb") as file:
+                read_head(file, path.stat().st_size, str(path))
             array = np.load(path, mmap_mode="r", allow_pickle=False)
         except (ValueError, EOFError) as why:
             raise ValueError(f"{path} is no whole array of numbers: {why}") from None
@@ -58,8 +61,7 @@ class Member:
     def __getitem__(self, index: Any) -> Array:
         if self._values is None:
             try:
-                with np.load(self.path, allow_pickle=False) as archive:
-                    self._values = archive[self.name]
-            except Exception as why:  # a damaged archive fails in many ways
+                self._values = read_npz(self.path, (self.name,))[self.name]
+            except ValueError as why:
                 raise ValueError(f"{self.path}: {self.name} cannot be read ({why})") from None
         return np.asarray(self._values[index])

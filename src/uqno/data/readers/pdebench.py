@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from uqno.data.containers import open_hdf5
 from uqno.data.labels import Coordinate
 from uqno.data.readers.contract import Reader
-from uqno.data.readers.hdf5 import SUFFIXES, attributes_of, open_hdf5
-from uqno.data.variables import Content, Variable
+from uqno.data.readers.hdf5 import SUFFIXES, attributes_of
+from uqno.data.variables import Content, Variable, read_whole
 from uqno.types import Array
 
 AXES = ("x", "y", "z")
@@ -50,7 +51,7 @@ def _arrays(file: Any, path: Path) -> Content:
     """A file whose arrays hold all samples."""
     axes = [axis for axis in AXES if f"{axis}-coordinate" in file]
     coordinates = {
-        axis: Coordinate((axis,), np.asarray(file[f"{axis}-coordinate"][...]), {}) for axis in axes
+        axis: Coordinate((axis,), _axis(file, f"{axis}-coordinate", path), {}) for axis in axes
     }
     variables = {}
     for name, one in file.items():
@@ -64,7 +65,7 @@ def _arrays(file: Any, path: Path) -> Content:
     times = {v.shape[1] for v in variables.values() if v.dims is not None and "t" in v.dims}
     if "t-coordinate" in file and len(times) == 1:
         # Some files have one time more than there are steps.
-        values = np.asarray(file["t-coordinate"][...])[: times.pop()]
+        values = _axis(file, "t-coordinate", path)[: times.pop()]
         coordinates["t"] = Coordinate(("t",), values, {})
     darcy = {"nu", "tensor"} <= set(variables)
     inputs, outputs = (("nu",), ("tensor",)) if darcy else ((), ())
@@ -84,12 +85,16 @@ def _grouped(file: Any, path: Path) -> Content:
     if len(shapes.pop()) != len(dims) - 1:
         raise ValueError(f"{path}: data of {names[0]} is no field over t, {', '.join(axes)}")
     coordinates = {
-        axis: Coordinate((axis,), np.asarray(first[f"grid/{axis}"][...]), {})
+        axis: Coordinate((axis,), _axis(first, f"grid/{axis}", path), {})
         for axis in ("t", *axes)
         if f"grid/{axis}" in first
     }
     variables = {"data": Variable("data", Groups(file, names), dims)}
     return Content(str(path), variables, coordinates, attributes_of(file), layout="PDEBench")
+
+
+def _axis(group: Any, name: str, path: Path) -> Array:
+    return read_whole(group[name], f"{path}: {name}")
 
 
 class Groups:

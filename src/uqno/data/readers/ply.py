@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqno.geometry.surface import Surface
+from uqno.memory import check_memory
 
 _TYPES = {
     **dict.fromkeys(("char", "int8"), "i1"),
@@ -19,6 +20,10 @@ _TYPES = {
     **dict.fromkeys(("double", "float64"), "f8"),
 }
 _ORDERS = {"ascii": "=", "binary_little_endian": "<", "binary_big_endian": ">"}
+
+
+# So many times the size of a file is taken while it is read: text becomes words, then numbers.
+COPIES = 20
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,7 @@ def read_ply(path: Path) -> Surface:
     """
     if not path.is_file():
         raise ValueError(f"{path} does not exist")
+    check_memory(str(path), COPIES * path.stat().st_size, "split the mesh")
     content = path.read_bytes()
     order, elements, begin = _header(path, content)
     tables = _ascii(path, content[begin:], elements) if order == "=" else None

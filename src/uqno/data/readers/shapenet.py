@@ -17,6 +17,7 @@ from uqno.data.readers.ply import read_ply
 from uqno.data.surfaces import SurfaceSamples, domain_of
 from uqno.geometry.ideal_flow import Stream
 from uqno.geometry.surface import Surface
+from uqno.numpy_files import read_npy
 from uqno.types import Box
 
 # Entries of press.npy that belong to no vertex of the mesh.
@@ -131,13 +132,13 @@ def _read_car(folder: Path) -> tuple[Surface, NDArray[np.float32]]:
     body = _read_body(folder / "tri_mesh.ply")
     file = folder / "press.npy"
     try:
-        with file.open("rb") as opened:
-            raw = np.lib.format.read_array(opened, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as why:
+        raw = read_npy(file)
+    except Exception as why:  # NumPy fails in many ways on a damaged head
         raise ValueError(f"{file} cannot be read: {why}") from None
     if raw.dtype.kind not in "fiu":
         raise ValueError(f"{file}: expected real numbers, got {raw.dtype}")
-    pressure = np.delete(raw.reshape(-1), DROPPED).astype(np.float32)
+    with np.errstate(over="ignore"):  # what is infinite is refused below
+        pressure = np.delete(raw.reshape(-1), DROPPED).astype(np.float32)
     if len(pressure) != len(body.points):
         raise ValueError(
             f"{file} has {raw.size} values, of which {len(pressure)} remain without entries "

@@ -14,12 +14,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from uqno.data.containers import open_hdf5
 from uqno.data.labels import Coordinate
 from uqno.data.readers.contract import Reader
-from uqno.data.readers.hdf5 import SUFFIXES, attributes_of, open_hdf5
-from uqno.data.variables import Content, Variable
+from uqno.data.readers.hdf5 import SUFFIXES, attributes_of
+from uqno.data.variables import Content, Variable, read_whole
 
 RANKS = ("t0_fields", "t1_fields", "t2_fields")
 COMPONENTS = ((), ("component",), ("component", "components"))
@@ -44,7 +43,7 @@ class TheWell(Reader):
         dimensions = file["dimensions"]
         spatial = [_text(name) for name in dimensions.attrs["spatial_dims"]]
         coordinates = {
-            name: Coordinate((name,), np.asarray(dimensions[name][...]), attributes_of(one))
+            name: Coordinate((name,), read_whole(one, f"{path}: {name}"), attributes_of(one))
             for name, one in dimensions.items()
             if one.ndim == 1
         }

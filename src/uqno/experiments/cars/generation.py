@@ -9,15 +9,13 @@ on how many workers there are nor on when they were stopped: it is the first `co
 A car or a refusal is one file, put in place by a rename; whoever is killed leaves no half of it.
 """
 
-import fcntl
 import json
 import logging
 import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -31,7 +29,7 @@ from uqno.data.arrays import read_arrays
 from uqno.experiments.cars import bodies, shapes, solver
 from uqno.experiments.cars.case import Flow
 from uqno.experiments.jobs import Job, Workers
-from uqno.storage import read_json, write_json, write_npz
+from uqno.storage import alone, read_json, write_json, write_npz
 
 log = logging.getLogger(__name__)
 
@@ -228,7 +226,7 @@ def generate_cars(
     if plan(cars.decided(), count)[1]:  # before anything is written
         solver.find_openfoam()
     cars = Folder.begin(cars.path, cars.seed, cars.settings)
-    with _alone(cars.path):
+    with alone(cars.path, "the making of cars"):
         cases = cars.path / "cases"
         shutil.rmtree(cases, ignore_errors=True)  # of a run that was killed
         cases.mkdir()
@@ -290,17 +288,6 @@ def _make(folder: Folder, index: int, stop: Event) -> bool:
     folder.write(index, Car(parameters, pressure, report))
     log.info("car %d: %d iterations", index, flow.report["iterations"])
     return True
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """One generation at a time in a folder; the lock ends with the process, however it ends."""
-    with (path / ".lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise ValueError(f"another process is making cars in {path}: let it finish") from None
-        yield
 
 
 def _is_index(file: Path) -> bool:

@@ -32,6 +32,7 @@ from uqno.geometry.surface import Surface
 from uqno.operators import GINO, LatentGrid
 from uqno.operators.padding import pad
 from uqno.operators.symmetry import Symmetry, reflection, translations
+from uqno.storage import make_folders
 from uqno.types import Box, Progress, Samples
 
 CHUNK = 8  # cars a process works on at a time
@@ -243,7 +244,7 @@ class CarTask(CarDescription, Task):
 
     def make_data(self, workers: int, progress: Progress) -> None:
         if self._unmeasured():
-            self.cache.mkdir(parents=True, exist_ok=True)
+            make_folders(self.cache)
             words = "signed distances" + (" and ideal flows" if self.settings.ideal_flow else "")
             done = 0
             progress(words, done, self.total)
@@ -255,7 +256,10 @@ class CarTask(CarDescription, Task):
         """How many cars have been measured now, part by part."""
         ranges = [range(i, min(i + CHUNK, self.total)) for i in range(0, self.total, CHUNK)]
         where = (self.settings, self.folder, self.data)
-        jobs = [Job(str(chosen), _measure, (*where, chosen)) for chosen in ranges]
+        jobs = [
+            Job(f"geometry of cars {r.start} to {r.stop - 1}", _measure, (*where, r))
+            for r in ranges
+        ]
         kind: Kind = "here" if workers == 1 else "processes"
         with Workers(workers, kind, share_cores, (workers,)) as pool:
             yield from (count for _, count in pool.completed(jobs))

@@ -176,7 +176,6 @@ def generate(
 def _open_or_create(path: Path, recipe: Recipe, count: int, chunk: int) -> FunctionStore:
     if not path.exists():
         seeds = np.stack([np.full(count, recipe.seed), np.arange(count)], axis=1)
-        path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):  # another machine was faster: join it
             FunctionStore.create(path, recipe.record(), seeds, recipe.keep, min(chunk, count))
     store = FunctionStore.repaired(path)
@@ -208,7 +207,7 @@ def _chunks_of_part(part: range, count: int, chunk: int) -> range:
 def _make(path: Path, recipe: Recipe, chunks: list[int], workers: int) -> Iterator[int]:
     """Make the chunks, yielding each when it is on disk."""
     count = max(1, min(workers, len(chunks)))
-    jobs = [Job(str(chunk), _make_chunk, (path, recipe, chunk)) for chunk in chunks]
+    jobs = [Job(f"chunk {chunk}", _make_chunk, (path, recipe, chunk)) for chunk in chunks]
     with Workers(count, "here" if count == 1 else "processes") as pool:
         yield from (chunk for _, chunk in pool.completed(jobs))
 

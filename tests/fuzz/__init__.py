@@ -1,0 +1,1 @@
+"""A bounded, seeded fuzzer: `make fuzz`. Each case is repeated by its kind, its seed and number."""

@@ -1,0 +1,1 @@
+"""kill −9 at random moments of every command that writes: `python -m tests.kills`."""
