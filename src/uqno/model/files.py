@@ -61,10 +61,8 @@ class ModelParts:
     """What a model is made of.
 
     Args:
-        base: the operator.
-        others: further members of a committee.
-        uncertainty: the fitted estimator of E.
-        symmetries: of the problem.
+        base: the operator; others: further members of a committee.
+        uncertainty: the fitted estimator of E; symmetries: of the problem.
         calibrations: in the order in which they were made.
         seen: the training functions, by their fingerprints and descriptions.
         dimensions: of the grids that it was fitted on; None for geometries.
@@ -73,7 +71,7 @@ class ModelParts:
         surfaces: whether the geometries had the signed distance of a surface.
         probe: answers by which code of the user's is known again.
         history: every calibration so far, those before the last fit too.
-        probe: answers at calibration; memory: what is kept of training and calibration inputs.
+        memory: of inputs and of residuals.
     """
 
     base: Operator
@@ -95,8 +93,7 @@ def save(folder: Path, saved: ModelParts) -> None:
     """Write a model into a folder, whole or not at all; an older model there is replaced.
 
     Args:
-        folder: is created, with the folders above it.
-        saved: the model.
+        folder: is created, with the folders above it; saved: the model.
 
     Raises:
         ValueError: the folder holds something else, or what was written does not read back.
