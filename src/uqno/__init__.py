@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from uqno.band import Band
     from uqno.conformal import Calibration, InfeasibleError, Plan, calibrate, plan
     from uqno.model import UQNO, Functional
+    from uqno.monitor import Monitor
 
 __version__ = "0.1.0"
 
@@ -14,6 +15,7 @@ _HOME = {
     "Band": "uqno.band",
     "Calibration": "uqno.conformal",
     "InfeasibleError": "uqno.conformal",
+    "Monitor": "uqno.monitor",
     "Plan": "uqno.conformal",
     "calibrate": "uqno.conformal",
     "Functional": "uqno.model",
@@ -26,6 +28,7 @@ PACKAGES = {
     "experiments": "uqno.experiments",
     "geometry": "uqno.geometry",
     "guarantees": "uqno.conformal.guarantees",
+    "monitor": "uqno.monitor",
     "operators": "uqno.operators",
     "training": "uqno.training",
     "uncertainty": "uqno.uncertainty",
@@ -36,6 +39,7 @@ __all__ = [
     "Calibration",
     "Functional",
     "InfeasibleError",
+    "Monitor",
     "Plan",
     "calibrate",
     "plan",

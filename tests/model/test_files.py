@@ -51,7 +51,7 @@ def test_a_flipped_bit_in_any_file_is_refused(trained, tmp_path):
     trained.save(folder)
     UQNO.load(folder)
     names = sorted(f.name for f in folder.iterdir())
-    assert len(names) == 9
+    assert len(names) == 10
     choice = random.Random(0)
     for name in names:
         file = folder / name
@@ -95,7 +95,7 @@ def test_every_file_is_in_the_checksums_that_sha256sum_reads(trained, tmp_path):
     command = ["sha256sum", "--check", "--strict", "SHA256SUMS"]
     done = subprocess.run(command, cwd=tmp_path / "model", capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count(": OK") == 8
+    assert done.stdout.count(": OK") == 9
     (tmp_path / "model" / "README.txt").unlink()
     with pytest.raises(DamagedError, match=r"README\.txt is missing"):
         files.check(tmp_path / "model")

@@ -531,7 +531,7 @@ def test_save_load_and_predict_in_a_fresh_process(fitted, tmp_path):
     fitted.save(tmp_path / "model")
     fitted.save(tmp_path / "model")  # an older one is replaced
     names = ["README.txt", "seen.safetensors", "SHA256SUMS", "base.safetensors", "model.json"]
-    names += ["uncertainty.safetensors"]
+    names += ["uncertainty.safetensors", "memory.safetensors"]
     names += [f"calibration-{k + 1}.json" for k in range(len(fitted.calibrations))]
     assert {f.name for f in (tmp_path / "model").iterdir()} == set(names)
     assert list(tmp_path.iterdir()) == [tmp_path / "model"]

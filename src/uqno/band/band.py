@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from uqno.band import checks as band_checks
 from uqno.band.checks import Coordinates
+from uqno.band.novelty import Novelty
 from uqno.conformal.functionals import Interval
 from uqno.conformal.record import Calibration
 from uqno.conformal.scores import coverage, ratios
@@ -21,6 +22,8 @@ from uqno.types import Floats, Reals, Share
 if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
+
+    from uqno.band.residuals import Draws, ResidualLaw
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,6 +47,8 @@ class Band:
             guarantee may give each new function its own. None takes `calibration.scale`.
         labels: names and coordinates as the input had them, for files and figures.
         functionals: the intervals of quantities of interest, by name.
+        novelty: whether the inputs are like those of calibration, where that is known.
+        residuals: the law that `sample` draws by, where one was learned.
 
     Raises:
         ValueError: what does not fit, and what was expected.
@@ -67,6 +72,8 @@ class Band:
     scale: float | Reals | None = None
     labels: Labels | None = None
     functionals: Mapping[str, Interval] = field(default_factory=dict)
+    novelty: Novelty | None = None
+    residuals: ResidualLaw | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.calibration, Calibration):
@@ -212,6 +219,7 @@ class Band:
             scale=scale,
             labels=None if self.labels is None else self.labels.of(which),
             functionals={name: one[which] for name, one in self.functionals.items()},
+            novelty=None if self.novelty is None else self.novelty[which],
         )
 
     # --- against the truth ------------------------------------------------------------------
@@ -275,6 +283,28 @@ class Band:
         residual: Reals = np.subtract(self.truth(u), self.center, dtype=np.float64)
         return residual.squeeze(axis) if self.channels == 1 else np.moveaxis(residual, axis, -1)
 
+    # --- for computations downstream ----------------------------------------------------------
+
+    def sample(self, n: int, seed: int = 0) -> Draws:
+        """Functions inside the band, correlated like residuals of training functions: no promise.
+
+        Args:
+            n: how many; seed: of the draw.
+
+        Returns:
+            `values`, (n, channel, *points), or (n, functions, channel, *points) of a batch, and
+            `meaning`, which says what they are.
+
+        Raises:
+            ValueError: the band knows no residuals, as it was not made by a fitted model.
+        """
+        if self.residuals is None:
+            raise ValueError(
+                "the band knows no residuals to draw by: take one of model.predict, of a model "
+                "fitted by this uqno, or give it a law with dataclasses.replace(band, residuals=…)"
+            )
+        return self.residuals.draw(self, n, seed)
+
     # --- for people and other programs ------------------------------------------------------
 
     def __repr__(self) -> str:
@@ -287,6 +317,7 @@ class Band:
             f"  center  {self.center.min():.4g} … {self.center.max():.4g}\n"
             f"  radius  {r.min():.4g} … {r.max():.4g}, mean {self.bandwidth:.4g}\n"
             f"  {self.promise}"
+            + (f"\n  {self.novelty.words}" if self.novelty and self.novelty.far.any() else "")
         )
 
     def _where(self) -> str:

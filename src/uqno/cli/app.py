@@ -22,6 +22,7 @@ from uqno.cli.failing import fail, fail_by, log_into
 from uqno.cli.groups import Group, Groups, Ratio, Shift, write_groups
 from uqno.cli.guarantee import Rule, Settings, guarantee
 from uqno.cli.inspection import inspect
+from uqno.cli.monitor import monitor
 from uqno.cli.output import is_gone, make_writable, to_nowhere
 from uqno.cli.run import run_app
 from uqno.cli.terminal import help_if_alone, out, print_table, progress_bar
@@ -36,6 +37,7 @@ app = typer.Typer(
 app.add_typer(data_app, name="data")
 app.add_typer(run_app, name="run")
 app.command()(inspect)
+app.command()(monitor)
 
 
 class Repeated(StrEnum):
@@ -252,6 +254,7 @@ def predict(
             "bandwidth": band.bandwidth,
             "scale": np.asarray(band.applied_scale).tolist(),
             "guarantee": band.guarantee,
+            "novelty": None if band.novelty is None else band.novelty.p_value.tolist(),
         }
         out.print_record(said)
         return

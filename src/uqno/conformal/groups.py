@@ -95,6 +95,9 @@ class Some:
     def every(self, step: int) -> Some:
         return self._of(self.functions.every(step))
 
+    def widened(self, error: float, uncertainty: float) -> Some:
+        return self._of(self.functions.widened(error, uncertainty))
+
     def _of(self, functions: Functions) -> Some:
         """The same rows of other functions."""
         return Some(functions, Remembered(functions), self.rows)

@@ -60,6 +60,9 @@ class Kept(ABC):
     def largest(self, ranks: Integers, sizes: Reals) -> Reals:
         return np.asarray((self.scores(ranks) / sizes).max(axis=1))
 
+    def widened(self, error: float, uncertainty: float) -> Self:
+        raise ValueError("a profile keeps ratios alone: pass errors and uncertainties")
+
     @abstractmethod
     def scores(self, ranks: int | Integers) -> Reals: ...
 

@@ -66,6 +66,9 @@ class Functions(Protocol):
     def window(self, low: float, high: float) -> tuple[int, Reals]:
         """How many ratios lie above high, and all in (low, high], both to float32 precision."""
 
+    def widened(self, error: float, uncertainty: float) -> Functions:
+        """The same functions, with errors so much larger and uncertainties so much smaller."""
+
 
 class Block:
     """The functions of one chunk of a stream, with their ratios.
@@ -177,6 +180,14 @@ class Block:
         r, least, most = self.all_ratios(), behind(low), behind(high)
         above = r > most
         return int(np.count_nonzero(above)), r[(r > least) & ~above]
+
+    def widened(self, error: float, uncertainty: float) -> Block:
+        """Errors so much larger and uncertainties so much smaller, at least 0, in float64."""
+        e, E = (np.asarray(x, dtype=np.float64) for x in self._checked())
+        chunk = Chunk(
+            self.chunk.first, e + error, np.maximum(E - uncertainty, 0.0), self.chunk.weights
+        )
+        return Block(chunk, self.scratch)
 
     def _checked(self) -> tuple[Floats, Floats]:
         """|error| and uncertainty once they are known to be finite and not negative."""

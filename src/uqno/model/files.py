@@ -5,6 +5,7 @@ base.safetensors           weights of the base; base-2, base-3, … of other mem
 uncertainty.safetensors    weights of the uncertainty
 seen.safetensors           a short description of every function that it was trained on
 probe.safetensors          two functions and the answers to them, for models with code of the user
+memory.safetensors         where training and calibration inputs lie, how training residuals vary
 calibration-1.json, …      a calibration each, and beside it its scores where they are many
 SHA256SUMS                 the checksum of every other file, as `sha256sum -c` reads them
 
@@ -28,6 +29,7 @@ from torch import Tensor
 from uqno.conformal import Calibration
 from uqno.data.calibrations import read_calibration, write_calibration
 from uqno.model.history import Past, history_of
+from uqno.model.memory import Memory
 from uqno.model.rehearsal import check_sizes
 from uqno.model.seen import Seen
 from uqno.model.tie import Probe
@@ -49,6 +51,7 @@ VERSION = 2
 SUMS = "SHA256SUMS"
 PROBE = "probe.safetensors"
 SEEN = "seen.safetensors"
+MEMORY = "memory.safetensors"
 # How often a model is read again that another process is replacing meanwhile.
 ATTEMPTS = 5
 
@@ -58,10 +61,8 @@ class ModelParts:
     """What a model is made of.
 
     Args:
-        base: the operator.
-        others: further members of a committee.
-        uncertainty: the fitted estimator of E.
-        symmetries: of the problem.
+        base: the operator; others: further members of a committee.
+        uncertainty: the fitted estimator of E; symmetries: of the problem.
         calibrations: in the order in which they were made.
         seen: the training functions, by their fingerprints and descriptions.
         dimensions: of the grids that it was fitted on; None for geometries.
@@ -71,6 +72,7 @@ class ModelParts:
         probe: answers by which code of the user's is known again.
         history: every calibration so far, those before the last fit too.
         quantities: of interest, as JSON holds them.
+        memory: of inputs and of residuals.
     """
 
     base: Operator
@@ -86,14 +88,14 @@ class ModelParts:
     probe: Probe | None = None
     history: tuple[Past, ...] = ()
     quantities: Mapping[str, Any] = field(default_factory=dict)
+    memory: Memory = field(default_factory=Memory)
 
 
 def save(folder: Path, saved: ModelParts) -> None:
     """Write a model into a folder, whole or not at all; an older model there is replaced.
 
     Args:
-        folder: is created, with the folders above it.
-        saved: the model.
+        folder: is created, with the folders above it; saved: the model.
 
     Raises:
         ValueError: the folder holds something else, or what was written does not read back.
@@ -129,6 +131,7 @@ def _write(folder: Path, saved: ModelParts) -> None:
     if saved.probe is not None:
         saved.probe.write(folder / PROBE)
     saved.seen.write(folder / SEEN)
+    saved.memory.write(folder / MEMORY)
     for k, calibration in enumerate(saved.calibrations):
         write_calibration(folder / _calibration(k), calibration)
     content = {
@@ -164,6 +167,7 @@ def _read_back(folder: Path, saved: ModelParts) -> None:
     if saved.probe is not None:
         Probe.read(folder / PROBE)
     Seen.read(folder / SEEN, content["seen"])
+    Memory.read(folder / MEMORY)
     read = tuple(_read_calibration(folder, k) for k in range(content["calibrations"]))
     if read != saved.calibrations:
         raise ValueError(
@@ -280,6 +284,7 @@ def _rebuilt(
         Probe.read(folder / PROBE) if (folder / PROBE).is_file() else None,
         history_of(content.get("history", [])),
         content.get("quantities", {}),
+        Memory.read(folder / MEMORY) if (folder / MEMORY).is_file() else Memory(),
     )
 
 

@@ -47,7 +47,7 @@ def band_for(
     told: Told,
     batch_size: int,
 ) -> Band:
-    """The band of one function or of a batch, as `UQNO.predict` gives it, without its names.
+    """The band of one function or of a batch, as `UQNO.predict` gives it.
 
     Args:
         model: calibrated; calibrations: one, or one for each group.
@@ -70,6 +70,7 @@ def band_for(
     counted = calibration.weighted and at is None and "weights" in fields
     weights = fields["weights"] if counted else None
     band = band_of(answer, calibration, coordinates, triangles, weights, scales, is_one=is_one)
+    band = model.memory.add_to(naming.named(band, at), fields, operator, naming)
     if at is not None:  # a quantity is of the function at its own points
         return band
     wanted = intervals_beside(model.intervals, calibration, model.quantities.functionals)

@@ -31,6 +31,7 @@ from uqno.model.files import ModelParts
 from uqno.model.folds import as_crossfits, checked_folds, out_of_fold, residuals_of, train_base
 from uqno.model.history import Past
 from uqno.model.inputs import Places, is_surface, refuse_other_functions
+from uqno.model.memory import Memory
 from uqno.model.naming import as_inputs
 from uqno.model.predicting import Told, band_for, groups_of, of_groups
 from uqno.model.quantities import Quantities, learn
@@ -94,6 +95,7 @@ class UQNO:
         self.dimensions: int | None = None
         self.surfaces = False
         self.probe: tie.Probe | None = None
+        self.memory = Memory()
         self._glance: tie.Glance | None = None
 
     # --- 1. and 2. train Ĝ, then E ----------------------------------------------------------
@@ -171,6 +173,7 @@ class UQNO:
         )
         self.uncertainty.fit(self.base, residuals, Options(uncertainty_options, seed))
         self.quantities = learn(functionals or {}, residuals, self.base, self.uncertainty)
+        self.memory = Memory.of(self.base, self.uncertainty, residuals)
         self.fitted = True
         return self
 
@@ -234,6 +237,7 @@ class UQNO:
         functions = scored(self.base, self.uncertainty, data, batch_size, weights)
         if any(rule.needs_independent_points for rule in rules):
             functions = unless_tied(functions, self.base, self.uncertainty)
+        functions = self.memory.watch(functions)
         probe = tie.Probe()
         notes = Notes(groups, shift, self.quantities.asked(functionals))
         made = calibrated(
@@ -310,7 +314,7 @@ class UQNO:
         self._check_tie(calibrations[0])
         given, naming = as_inputs(a, inputs, outputs, self._form)
         told = Told(group, likelihood_ratio)
-        return naming.named(band_for(self, calibrations, given, naming, at, told, batch_size), at)
+        return band_for(self, calibrations, given, naming, at, told, batch_size)
 
     def calibration(
         self, alpha: float | None = None, delta: float | None = None, group: Any = None
@@ -337,7 +341,7 @@ class UQNO:
             self.base.operator, self.base.others, self.uncertainty, tuple(self.base.symmetries),
             self.calibrations + self.intervals, self.seen, self.dimensions,
             len(self.base.features), self.base.deviation, self.surfaces, self.probe,
-            self.history, self.quantities.saved(),
+            self.history, self.quantities.saved(), self.memory,
         )  # fmt: skip
         files.save(as_path(folder), saved)
 
@@ -374,7 +378,7 @@ class UQNO:
         model.surfaces, model.probe = saved.surfaces, saved.probe
         quantities = Quantities.restored(saved.quantities)
         model.quantities = quantities.passed_again(functionals or {}, saved.probe)
-        model.history = saved.history
+        model.history, model.memory = saved.history, saved.memory
         for calibration in model.calibrations:
             model._check_tie(calibration)
         return model
