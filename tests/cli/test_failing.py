@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.test_app import SMALL
 from tests.experiments.simulated import record
-from uqno import storage
+from uqno import asides
 from uqno.cli import app, failing, output, run
 from uqno.data.example import write_example
 from uqno.experiments import results, runs
@@ -148,8 +148,8 @@ def read_only(monkeypatch):
     def refuse(*arguments):
         raise OSError(errno.EROFS, "Read-only file system")
 
-    for name in ("_new_file", "_new_folder"):
-        monkeypatch.setattr(storage, name, refuse)
+    for name in ("new_file", "new_folder"):
+        monkeypatch.setattr(asides, name, refuse)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import shutil
+import stat
 import sys
 import threading
 import time
@@ -82,7 +83,7 @@ class Recording:
     looks: list[Look] = field(default_factory=list)
     syncs: dict[int, int] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
-    _numbers: dict[int, int] = field(default_factory=dict)
+    _numbers: dict[tuple[int, bool], int] = field(default_factory=dict)
     _next: int = 1
     _known: dict[bytes, bytes] = field(default_factory=dict)
     _read: dict[tuple[int, int, int], bytes] = field(default_factory=dict)
@@ -90,13 +91,14 @@ class Recording:
     def look(self, event: str) -> None:
         entries: dict[int, dict[str, int]] = {}
         files: dict[int, bytes] = {}
-        there: dict[int, int] = {}
+        there: dict[tuple[int, bool], int] = {}
 
         def walk(folder: str, number: int) -> None:
             entries[number] = {}
             with suppress(FileNotFoundError), os.scandir(folder) as found:
                 for entry in found:
-                    inode = entry.inode()
+                    # A file's number may be that of a folder at once, where threads write.
+                    inode = entry.inode(), entry.is_dir(follow_symlinks=False)
                     if inode not in there:
                         there[inode] = self._numbers.get(inode, self._next)
                         self._next = max(self._next, there[inode] + 1)
@@ -126,7 +128,8 @@ class Recording:
         status = os.fstat(descriptor)
         number = ROOT if os.path.samestat(status, os.stat(self.root)) else None
         self.look("fsync")
-        number = self._numbers.get(status.st_ino) if number is None else number
+        here = status.st_ino, stat.S_ISDIR(status.st_mode)
+        number = self._numbers.get(here) if number is None else number
         if number is not None:
             self.syncs[len(self.looks) - 1] = number
 

@@ -21,6 +21,7 @@ from uqno.uncertainty import (
     ESTIMATORS,
     Base,
     Components,
+    Conformal,
     Constant,
     Disagreement,
     Dropout,
@@ -34,6 +35,7 @@ from uqno.uncertainty import (
 )
 
 MAKE: dict[str, Callable[[], Uncertainty]] = {
+    "conformal": lambda: Conformal((0.2,)),
     "constant": Constant,
     "laplace": Laplace,
     "ensemble": lambda: Ensemble(members=2),

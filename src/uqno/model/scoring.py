@@ -211,10 +211,15 @@ def chosen(
     }
     for cal in calibrations:
         own = {name: getattr(cal.rule, name, None) for name in asked}
-        if all(x is not None and checks.share(n, x) == asked[n] for n, x in own.items()):
+        if all(x is not None and _is_same(checks.share(n, x), asked[n]) for n, x in own.items()):
             return cal
     known = ", ".join(f"({c.alpha}, {c.delta})" for c in calibrations)
     raise ValueError(
         f"no calibration for alpha = {alpha}, delta = {delta}; there are {known}: calibrate for it "
         "too"
     )
+
+
+def _is_same(one: Share, other: Share) -> bool:
+    """Whether two shares are the same, one of them perhaps as the nearest float."""
+    return one == other or float(one) == float(other)

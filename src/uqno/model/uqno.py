@@ -27,12 +27,12 @@ from uqno.data.sources import as_samples, as_stream, size_of
 from uqno.model import files, tie
 from uqno.model.base import as_base, as_uncertainty, checked_members, is_trained
 from uqno.model.calibrating import Notes, calibrated, quantity_of
-from uqno.model.files import ModelParts
 from uqno.model.folds import as_crossfits, checked_folds, out_of_fold, residuals_of, train_base
 from uqno.model.history import Past
 from uqno.model.inputs import Places, is_surface, refuse_other_functions
 from uqno.model.memory import Memory
 from uqno.model.naming import as_inputs
+from uqno.model.parts import ModelParts
 from uqno.model.predicting import Told, band_for, groups_of, of_groups
 from uqno.model.quantities import Quantities, learn
 from uqno.model.scoring import Level, asked_guarantees, chosen, predicted, scored, unless_tied
