@@ -47,7 +47,7 @@ def test_what_is_usual_is_filled_in_where_it_is_asked_for():
 @pytest.mark.parametrize(
     ("name", "settings", "levels", "why"),
     [
-        ("nope", None, {}, "guarantee 'nope' is not known, there are chosen, curve"),
+        ("nope", None, {}, "guarantee 'nope' is not known, there are chosen, continuum, curve"),
         ("expected", None, {"delta": 0.1}, "'expected' has no delta: it has alpha, sampling"),
         ("nothing", None, {"alpha": 0.1}, "it has no settings"),
         ("curve", ["shape"], {}, "--set shape: expected NAME=VALUE"),

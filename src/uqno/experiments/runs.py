@@ -335,7 +335,7 @@ def _inside(folder: Path, started: Mapping[str, Any]) -> Path | None:
             return path
     except (ValueError, OSError):
         pass
-    log.warning("%s is a run on %.200s: give --data to look at its functions", folder, source)
+    log.warning("%s is a run on %.200r: give --data to look at its functions", folder, source)
     return None
 
 

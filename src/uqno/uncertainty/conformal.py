@@ -34,7 +34,8 @@ class Conformal(Uncertainty):
     batch, as a smooth function of E.
 
     Args:
-        levels: α of each copy, in (0, 1). A calibration for another α takes the nearest.
+        levels: α of each copy, in (0, 1). A model predicts with the copy of the first level, for
+            whatever α it is calibrated; `for_level` gives the others.
         network: (input channels) → a module with one output channel; by default as in `Quantile`.
         floor: the smallest E, as a share of the mean training error.
         averaged: average E over the symmetries too.
@@ -48,7 +49,7 @@ class Conformal(Uncertainty):
 
     def __init__(
         self,
-        levels: Sequence[float] = (0.1, 0.02),
+        levels: Sequence[float] = (0.1,),
         network: Callable[[int], nn.Module] | None = None,
         floor: float = 0.05,
         averaged: bool = True,
