@@ -12,7 +12,7 @@ import torch  # noqa: F401  what it takes to be imported is not counted
 
 from uqno.data import open as open_fields
 from uqno.data.arrays import open_variables, read_arrays
-from uqno.data.calibrations import read_calibration, scores_file, write_calibration
+from uqno.data.calibrations import read_calibration, write_calibration
 from uqno.experiments.profiles import read_stamped
 from uqno.memory import VARIABLE
 from uqno.numpy_files import read_npy, read_npz
@@ -165,9 +165,10 @@ def test_scores_beside_a_calibration_are_compared_with_the_budget(tmp_path, monk
     write_calibration(tmp_path / "c.json", cal)
     assert read_calibration(tmp_path / "c.json") == cal
     monkeypatch.setenv(VARIABLE, "50 KB")
-    with pytest.raises(ValueError, match=r"c\.scores\.npy declares .* budget is 50 KB"):
+    with pytest.raises(ValueError, match=r"c\.scores-[0-9a-f]+\.npy declares .* budget is 50 KB"):
         read_calibration(tmp_path / "c.json")
     monkeypatch.delenv(VARIABLE)
-    scores_file(tmp_path / "c.json").write_bytes(LIES["larger"])
+    (beside,) = tmp_path.glob("c.scores-*.npy")
+    beside.write_bytes(LIES["larger"])
     with pytest.raises(ValueError, match=r"declares the shape \(1000000000000,\)"):
         read_calibration(tmp_path / "c.json")

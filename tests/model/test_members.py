@@ -5,7 +5,8 @@ import torch
 
 from tests.model.test_uqno import QUICK, grid_functions, small
 from uqno import UQNO
-from uqno.model import folds
+from uqno.model import folds, uqno
+from uqno.model.memory import Memory
 from uqno.operators import Operator
 from uqno.operators.symmetry import averaged, square
 from uqno.training import CrossFit, crossfit
@@ -14,6 +15,12 @@ from uqno.uncertainty import Constant, Dropout, Laplace
 
 def constant(value):
     return Operator(lambda a: torch.full_like(a, value), normalise=(), output=None)
+
+
+@pytest.fixture
+def remembers_nothing(monkeypatch):
+    """For an uncertainty that only looks at what it is given, and cannot be asked."""
+    monkeypatch.setattr(uqno.Memory, "of", lambda *given: Memory())
 
 
 def found(values, final, assignment):
@@ -30,7 +37,7 @@ def test_the_mean_and_the_deviation_are_over_members_and_symmetries():
         assert torch.allclose(deviation, torch.full_like(center, 1.5))
 
 
-def test_residuals_are_of_operators_that_have_not_seen_the_function():
+def test_residuals_are_of_operators_that_have_not_seen_the_function(remembers_nothing):
     train = grid_functions(4, points=5)
     folds = [found((1.0, 2.0), 9.0, (0, 1, 0, 1)), found((10.0, 20.0), 19.0, (0, 0, 1, 1))]
     model = UQNO(folds, Constant())
@@ -85,7 +92,7 @@ def test_a_committee_is_saved_and_loaded_whole(committee, tmp_path):
         UQNO.load(tmp_path / "model")
 
 
-def test_fitting_again_takes_the_residuals_of_all_members():
+def test_fitting_again_takes_the_residuals_of_all_members(remembers_nothing):
     again = UQNO([found((1.0, 2.0), 9.0, (0, 1)), found((3.0, 4.0), 19.0, (0, 1))])
     again.folds = ()  # as a loaded model, which has its operators and no folds
     seen = []

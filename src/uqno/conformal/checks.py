@@ -247,7 +247,7 @@ def whole(name: str, where: str, values: Any) -> NDArray[np.integer[Any]]:
     """`values` as an array of whole numbers."""
     real(name, where, values)
     array = np.asarray(values)
-    if array.dtype.kind not in "iu":
+    if array.dtype.kind not in "iu" and array.size:
         raise ValueError(f"{name} of {where} has dtype {array.dtype}, expected whole numbers")
     return array
 

@@ -32,6 +32,7 @@ from concurrent.futures.process import BrokenProcessPool, ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
+from multiprocessing.reduction import ForkingPickler
 from types import TracebackType
 from typing import Any, Literal
 
@@ -236,7 +237,9 @@ class _Process:
         """
         # A process that is not yet deaf to Ctrl-C would answer it with a traceback of its own.
         with _blocked():
-            future = self.executor.submit(_do, begin, job.call, job.arguments)
+            # Packed, for what `begin` loads must be there when the job is unpacked.
+            packed = bytes(ForkingPickler.dumps((job.call, job.arguments)))
+            future = self.executor.submit(_do, begin, packed)
         self.future = future
         if self.process is None:
             self.process = next(iter((self.executor._processes or {}).values()), None)
@@ -307,24 +310,17 @@ def _begin_process() -> None:
     _end_with_parent()
 
 
-def _do(
-    begin: Begin,
-    call: Callable[..., Any],
-    arguments: tuple[Any, ...],
-) -> Any:
-    return stopping.do(_begin_and_call, (begin, call, arguments))
+def _do(begin: Begin, packed: bytes) -> Any:
+    return stopping.do(_begin_and_call, (begin, packed))
 
 
-def _begin_and_call(
-    begin: Begin,
-    call: Callable[..., Any],
-    arguments: tuple[Any, ...],
-) -> Any:
+def _begin_and_call(begin: Begin, packed: bytes) -> Any:
     """An error of `begin` is one of the job: as an initializer's, nobody would be told it."""
     global _has_begun
     if not _has_begun and begin[0] is not None:
         begin[0](*begin[1])
     _has_begun = True
+    call, arguments = ForkingPickler.loads(packed)
     return call(*arguments)
 
 
