@@ -221,7 +221,8 @@ def _is_of(value: Any, kind: Any) -> bool:
     if kind is bool or isinstance(value, bool):
         return kind is bool and isinstance(value, bool)
     if kind is float:
-        return isinstance(value, int | float) and abs(value) < MOST
+        # What is not finite is of this kind, and refused by the bounds, which say more.
+        return isinstance(value, int | float) and not MOST <= abs(value) < float("inf")
     if kind is int:
         return isinstance(value, int) and abs(value) < MOST
     return isinstance(value, kind) if isinstance(kind, type) else True
