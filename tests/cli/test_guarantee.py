@@ -17,7 +17,9 @@ def test_help_and_list_name_them():
     assert all(name in told.stdout for name in ("expected", "everywhere", "curve", "chosen"))
     listed = run("plan", "--guarantee", "list", columns=120)
     assert listed.returncode == 0
-    assert [line.split()[0] for line in listed.stdout.splitlines()] == sorted(guarantees.GUARANTEES)
+    kinds = guarantees.GUARANTEES.items()  # other tests define some more in this process
+    own = sorted(name for name, kind in kinds if kind.__module__.startswith("uqno."))
+    assert [line.split()[0] for line in listed.stdout.splitlines()] == own
 
 
 def test_calibrate_and_plan_with_another_guarantee(tmp_path):

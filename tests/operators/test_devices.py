@@ -47,7 +47,7 @@ MAKE: dict[str, Callable[[], Uncertainty]] = {
     "quantile": Quantile,
 }
 # What sees Ĝ(a) as features of the points of a surface has no value elsewhere.
-ON_POINTS = {"mean-field", "nppc", "quantile"}
+ON_POINTS = {"conformal", "mean-field", "nppc", "quantile"}
 
 
 class OneDevice(TorchDispatchMode):
